@@ -1,0 +1,1 @@
+"""Teams of language models as standard PettingZoo and Gymnasium environments."""

@@ -1,0 +1,27 @@
+"""The exception tree of `mars_envs`.
+
+    MarsEnvsError
+    ├── InvalidTask        a task or task file that cannot be used; says where and how to mend it
+    ├── JudgeUnavailable   no judge can work here (no sandbox); never turned into a score
+    └── ProtocolError      a call out of order, e.g. `step` before `reset`
+
+A bad completion is never an exception: it is data, with score 0 and feedback.
+"""
+
+from __future__ import annotations
+
+
+class MarsEnvsError(Exception):
+    """Base of every error that `mars_envs` raises on purpose."""
+
+
+class InvalidTask(MarsEnvsError, ValueError):
+    """A task, or a file of tasks, that cannot be used."""
+
+
+class JudgeUnavailable(MarsEnvsError, RuntimeError):
+    """Nothing here can judge a completion."""
+
+
+class ProtocolError(MarsEnvsError, RuntimeError):
+    """A method was called out of order."""

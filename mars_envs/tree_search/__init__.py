@@ -1,0 +1,1 @@
+"""MARS²: several coders grow one shared search tree of programs."""

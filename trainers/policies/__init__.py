@@ -1,0 +1,5 @@
+"""Policies: who writes the text."""
+
+from .base import GenerationFailed, Policy, PolicyExhausted
+
+__all__ = ["GenerationFailed", "Policy", "PolicyExhausted"]
