@@ -1,0 +1,51 @@
+"""Shared fixtures: the recorded data sets and the Docker engine, each absent on some machines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def repo_dir() -> Path:
+    return REPO
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    path = Path(os.environ.get("MARS_ENVS_DATA", REPO.parent / "shared" / "data"))
+    if not path.is_dir():
+        reason = f"the recorded data sets are not at {path}; point MARS_ENVS_DATA at them"
+        if os.environ.get("MARS_ENVS_REQUIRE_DATA") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return path
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> str:
+    """The engine's version. Where MARS_ENVS_REQUIRE_DOCKER=1 its absence is a failure."""
+    reason = "no `docker` client on PATH"
+    if shutil.which("docker"):
+        try:
+            answer = subprocess.run(
+                ["docker", "version", "-f", "{{.Server.Version}}"],
+                capture_output=True,
+                text=True,
+                timeout=10,
+            )
+        except subprocess.TimeoutExpired:
+            reason = "the Docker engine did not answer within 10 s"
+        else:
+            if answer.returncode == 0:
+                return answer.stdout.strip()
+            reason = f"no Docker engine answers ({answer.stderr.strip()}); try `make engine`"
+    if os.environ.get("MARS_ENVS_REQUIRE_DOCKER") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
