@@ -39,6 +39,12 @@ class Request:
     info: Mapping[str, Scalar]
     sampling: Sampling = field(default_factory=Sampling)
     seed: int = 0
+    episode_id: str = ""
+    """Names the episode: the same for all its requests, another for every other live episode.
+
+    A policy that keeps state per episode (a replay draws without replacement) keys it by this, and
+    seeds that state from it, so it must be reproducible: e.g. `f"{run_seed}/{episode_index}"`.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
