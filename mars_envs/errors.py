@@ -3,6 +3,7 @@
     MarsEnvsError
     ├── InvalidTask        a task or task file that cannot be used; says where and how to mend it
     ├── JudgeUnavailable   no judge can work here (no sandbox); never turned into a score
+    ├── InvalidSetting     a setting that cannot work; says which values do
     └── ProtocolError      a call out of order, e.g. `step` before `reset`
 
 A bad completion is never an exception: it is data, with score 0 and feedback.
@@ -25,3 +26,7 @@ class JudgeUnavailable(MarsEnvsError, RuntimeError):
 
 class ProtocolError(MarsEnvsError, RuntimeError):
     """A method was called out of order."""
+
+
+class InvalidSetting(MarsEnvsError, ValueError):
+    """A setting that cannot work."""

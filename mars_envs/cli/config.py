@@ -1,0 +1,107 @@
+"""The settings of every command, as typed, frozen dataclasses: options and YAML keys alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..errors import InvalidSetting
+
+Backend = Literal["auto", "docker", "bubblewrap"]
+
+
+def _at_least(config: Any, least: int, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and value < least:
+            option = name.replace("_", "-")
+            raise InvalidSetting(f"--{option} must be at least {least}, got {value}")
+
+
+def _share(config: Any, name: str) -> None:
+    value = getattr(config, name)
+    if not 0.0 <= value <= 1.0:
+        raise InvalidSetting(f"--{name.replace('_', '-')} is a share from 0 to 1, got {value}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SandboxConfig:
+    """Settings of `mars-envs sandbox`."""
+
+    docker_host: str | None = None
+    """Address of the engine; default: DOCKER_HOST, the standard socket, or `make engine`'s."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolveConfig:
+    """Settings of `mars-envs solve`."""
+
+    tasks: str = "tiny_code"
+    """Tasks: a .jsonl file (HumanEval, Kattis, our own layout) or a built-in family."""
+    public_tests: str | None = None
+    """A file of public tests in HumanEvalPack's layout, for HumanEval tasks."""
+    agents: str = ""
+    """Who writes: comma-separated `replay:FILE`, `hf:MODEL_DIR` (a chat model). One agent each."""
+    budget: int = 20
+    """Nodes per tree."""
+    seed: int = 0
+    """Seed of the search, the replay order and the sampling."""
+    selector: str = "default"
+    """Search: `default`, `paper`, `marti_code` or `best_of_n`."""
+    agent_mix: float = 0.0
+    """Share of uniform choice in the choice of the agent, 0 to 1."""
+    sandbox: Backend = "auto"
+    """Where programs run; `auto`: Docker where an engine answers, else bubblewrap."""
+    workers: int | None = None
+    """Programs judged at once; default: one per core."""
+    concurrency: int = 8
+    """Trees grown at once."""
+    limit: int | None = None
+    """Only the first so many tasks."""
+    max_tokens: int = 512
+    """Tokens per reply of an `hf` agent."""
+    temperature: float = 0.8
+    """Sampling temperature of an `hf` agent."""
+    out: str | None = None
+    """Where to write the rollouts, as JSON lines."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "budget", "workers", "concurrency", "limit", "max_tokens")
+        _at_least(self, 0, "seed", "temperature")
+        _share(self, "agent_mix")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoConfig:
+    """Settings of `mars-envs demo`."""
+
+    seed: int = 0
+    """Seed of everything: models, warm-up, trees, sampling, evaluation."""
+    steps: int = 80
+    """Training steps."""
+    trees: int = 32
+    """Trees per training step."""
+    budget: int = 8
+    """Nodes per tree."""
+    baseline: bool = False
+    """Train on independent samples (vanilla GRPO) instead of trees, at equal sample count."""
+    agent_mix: float = 0.5
+    """Share of uniform choice in the choice of the agent; 0 starves the slower learner."""
+    sandbox: Backend = "auto"
+    """Where programs run; `auto`: Docker where an engine answers, else bubblewrap."""
+    workers: int | None = None
+    """Programs judged at once; default: one per core."""
+    eval_tasks: int = 100
+    """Held-out tasks for the evaluation before and after."""
+    checkpoint_every: int = 10
+    """Steps between checkpoints."""
+    run_dir: str | None = None
+    """Run folder; default: a new folder below runs/."""
+    resume: bool = False
+    """Go on with the newest unfinished run of these settings (or with `run_dir`)."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "steps", "trees", "workers", "eval_tasks", "checkpoint_every")
+        _at_least(self, 2, "budget")
+        _at_least(self, 0, "seed")
+        _share(self, "agent_mix")

@@ -1,0 +1,128 @@
+"""From words to a typed configuration to the function that does the work.
+
+Every command is a frozen dataclass; the same dataclass loads from YAML (`--config FILE`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any, get_type_hints
+
+from docstring_parser import parse_from_object
+from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
+
+from ..errors import MarsEnvsError
+from .config import DemoConfig, SandboxConfig, SolveConfig
+from .errors import known_errors
+
+COMMANDS: dict[str, tuple[str, type, str, str]] = {
+    # name: module:function, settings, what it does, examples
+    "demo": (
+        "demo:demo",
+        DemoConfig,
+        "Train two tiny coders in one MARS² tree and report what they learned.",
+        "mars-envs demo\nmars-envs demo --seed 1 --baseline\nmars-envs demo --resume",
+    ),
+    "solve": (
+        "solve:solve",
+        SolveConfig,
+        "Run the tree search on a file of tasks and report pass rates.",
+        "mars-envs solve --tasks humaneval.jsonl --public-tests humanevalpack.jsonl \\\n"
+        "    --agents replay:generations.jsonl --budget 20 --seed 0",
+    ),
+    "sandbox doctor": (
+        "sandbox:doctor",
+        SandboxConfig,
+        "Say which backends work here, what they guarantee, and how to mend the rest.",
+        "mars-envs sandbox doctor",
+    ),
+    "sandbox build": (
+        "sandbox:build",
+        SandboxConfig,
+        "Build the guest image (it is also built on first use).",
+        "mars-envs sandbox build",
+    ),
+    "sandbox reap": (
+        "sandbox:reap",
+        SandboxConfig,
+        "Remove the containers whose owner is gone.",
+        "mars-envs sandbox reap",
+    ),
+}
+GROUPS = {"sandbox": "check, build or clean the sandbox that runs untrusted programs"}
+
+
+class _Formatter(DefaultHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Keeps the line breaks of the examples in a description."""
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Parse `argv` and run the command; errors made on purpose end in one line, not a traceback."""
+    settings = build_parser().parse_args(None if argv is None else list(argv))
+    name, values = settings.command, settings[settings.command]
+    if name in GROUPS:
+        name, values = f"{name} {values.action}", values[values.action]
+    place, config_type, _, _ = COMMANDS[name]
+    module, function = place.split(":")
+    command = getattr(importlib.import_module(f".{module}", __package__), function)
+    try:
+        return int(command(config_type(**_fields(config_type, values))))
+    except KeyboardInterrupt:
+        print("mars-envs: interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        if not isinstance(error, (MarsEnvsError, *known_errors())):
+            raise
+        print(f"mars-envs: {error}", file=sys.stderr)
+        return 2
+
+
+def build_parser() -> ArgumentParser:
+    """Build the parser of the whole command line."""
+    parser = _parser(
+        "Teams of language models as reinforcement-learning environments.",
+        "mars-envs demo\nmars-envs solve --help",
+    )
+    parser.prog = "mars-envs"
+    commands = parser.add_subcommands(dest="command", required=True)
+    groups = {}
+    for name, text in GROUPS.items():
+        members = [full for full in COMMANDS if full.startswith(f"{name} ")]
+        group = _parser(text.capitalize() + ".", "\n".join(COMMANDS[full][3] for full in members))
+        commands.add_subcommand(name, group, help=text)
+        groups[name] = group.add_subcommands(dest="action", required=True)
+    for full, (_, config_type, text, examples) in COMMANDS.items():
+        command = _parser(text, examples)
+        command.add_argument("--config", action="config", help="a YAML file with these settings")
+        _add_settings(command, config_type)
+        *group_name, name = full.split()
+        place = groups[group_name[0]] if group_name else commands
+        place.add_subcommand(name, command, help=text)
+    return parser
+
+
+def _parser(text: str, examples: str) -> ArgumentParser:
+    indented = "\n".join(f"  {line}" for line in examples.splitlines())
+    return ArgumentParser(description=f"{text}\n\nexample:\n{indented}", formatter_class=_Formatter)
+
+
+def _add_settings(parser: ArgumentParser, config_type: type) -> None:
+    """Add an option for every field, documented by the docstring under the field."""
+    texts = {param.arg_name: param.description for param in parse_from_object(config_type).params}
+    hints = get_type_hints(config_type)
+    for field in dataclasses.fields(config_type):
+        option = "--" + field.name.replace("_", "-")
+        if hints[field.name] is bool:
+            parser.add_argument(option, action="store_true", help=texts[field.name])
+        else:
+            parser.add_argument(
+                option, type=hints[field.name], default=field.default, help=texts[field.name]
+            )
+
+
+def _fields(config_type: type, values: Namespace) -> dict[str, Any]:
+    return {field.name: values[field.name] for field in dataclasses.fields(config_type)}
