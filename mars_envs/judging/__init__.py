@@ -1,5 +1,16 @@
 """Judging: from a completion to a verdict."""
 
 from .base import CaseFeedback, Feedback, Judge, Verdict
+from .code import CodeJudge, JudgeStats
+from .extract import Extraction, extract_program
 
-__all__ = ["CaseFeedback", "Feedback", "Judge", "Verdict"]
+__all__ = [
+    "CaseFeedback",
+    "CodeJudge",
+    "Extraction",
+    "Feedback",
+    "Judge",
+    "JudgeStats",
+    "Verdict",
+    "extract_program",
+]

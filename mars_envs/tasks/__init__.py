@@ -1,5 +1,17 @@
 """Tasks: what an episode is about. Data in, no reinforcement learning."""
 
 from .code import AssertBody, CodeTask, ExpectedCase, OutputRule, Test
+from .jsonl import save_tasks, task_from_json, task_to_json
+from .load import load_tasks
 
-__all__ = ["AssertBody", "CodeTask", "ExpectedCase", "OutputRule", "Test"]
+__all__ = [
+    "AssertBody",
+    "CodeTask",
+    "ExpectedCase",
+    "OutputRule",
+    "Test",
+    "load_tasks",
+    "save_tasks",
+    "task_from_json",
+    "task_to_json",
+]

@@ -1,0 +1,286 @@
+"""The judge of programs: take the program out of a reply, run it in `sandbox`, say what happened.
+
+Public tests run first, all of them: their share is the score, and what they show is the feedback.
+Hidden tests run only where every public one passed, up to the first that fails; with them `solved`
+is decided. Trouble of the sandbox is raised as `JudgeUnavailable` and never becomes a score.
+
+This is the only module that imports `sandbox`, and only when something has to be judged.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
+
+from ..errors import JudgeUnavailable
+from ..tasks.code import AssertBody, CodeTask, Test
+from .base import Feedback, Verdict
+from .extract import extract_program
+from .feedback import public_feedback
+from .helpers import with_helpers
+
+if TYPE_CHECKING:
+    from sandbox import Case, Limits, Report, Sandbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeStats:
+    """What a judge has done since it was made."""
+
+    nodes: int = 0
+    """Completions judged."""
+    cached_nodes: int = 0
+    """Of these, those for which no test had to run."""
+    cases: int = 0
+    """Tests judged."""
+    cached_cases: int = 0
+    """Of these, those that were known already."""
+    no_code: int = 0
+    """Completions without a program."""
+    unsupported: int = 0
+    """Completions whose task has a test that the sandbox cannot judge."""
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the tests that were known already; 0 before the first."""
+        return self.cached_cases / self.cases if self.cases else 0.0
+
+
+class CodeJudge:
+    """Judges completions of `CodeTask`s. Safe to call from several threads.
+
+    A sandbox given by name is opened at the first judgement and shared by all judges of the process
+    that ask for the same; it is closed when the process ends. A sandbox given as an object belongs
+    to the caller. A judge can be pickled: the copy opens its sandbox anew, by name. A `deepcopy`
+    shares the open sandbox. Copies count their statistics from zero.
+    """
+
+    def __init__(
+        self,
+        sandbox: str | Sandbox = "auto",
+        *,
+        time_limit_s: float | None = None,
+        memory_mb: int | None = None,
+        time_factor: float = 1.0,
+        workers: int | None = None,
+        cache: bool = True,
+    ) -> None:
+        """Make a judge; nothing is opened yet.
+
+        Args:
+            sandbox: `"auto"`, `"docker"`, `"bubblewrap"`, `"local"` (trusted programs only), or an
+                open sandbox.
+            time_limit_s: CPU seconds per test, in place of the task's.
+            memory_mb: MiB per test, in place of the task's.
+            time_factor: multiplies every time limit: above 1 on a slow or busy machine.
+            workers: how many programs may run at once; None leaves it to the sandbox.
+            cache: whether equal (program, test, limits) are run once only.
+        """
+        if not time_factor > 0:
+            raise ValueError(f"time_factor must be positive, got {time_factor!r}")
+        self.sandbox = sandbox if isinstance(sandbox, str) else sandbox.capabilities.backend
+        self.time_limit_s = time_limit_s
+        self.memory_mb = memory_mb
+        self.time_factor = time_factor
+        self.workers = workers
+        self.cache = cache
+        self._given = None if isinstance(sandbox, str) else sandbox
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._stats = JudgeStats()
+
+    @property
+    def stats(self) -> JudgeStats:
+        """What has been judged so far."""
+        return self._stats
+
+    def judge(self, task: CodeTask, completion: str) -> Verdict:
+        """Judge a completion.
+
+        Args:
+            task: what was asked.
+            completion: a reply of a language model, any text at all.
+
+        Raises:
+            JudgeUnavailable: the sandbox failed; the completion has no verdict.
+            InvalidTask: the task's `helpers` are no Python.
+        """
+        program = extract_program(completion).program
+        if program is None:
+            return self._without_tests(task, "no_code")
+        program = with_helpers(program, task.helpers, task.entry_point)
+        try:
+            reports = self._run(task, program)
+        except _Unsupported:
+            return self._without_tests(task, "unsupported", program)
+        verdict = self._verdict(task, program, reports)
+        self._count(
+            nodes=1,
+            cached_nodes=int(verdict.cached),
+            cases=sum(len(report.cases) for report in reports),
+            cached_cases=sum(report.cached for report in reports),
+        )
+        return verdict
+
+    def close(self) -> None:
+        """Do nothing: shared sandboxes end with the process, others belong to the caller."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        for name in ("_lock", "_stats", "_given"):
+            del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._given = None
+        self._reset()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copy = self.__class__.__new__(self.__class__)
+        copy.__setstate__(self.__getstate__())
+        copy._given = self._given
+        return copy
+
+    def _limits(self, task: CodeTask) -> tuple[float, int]:
+        seconds = task.time_limit_s if self.time_limit_s is None else self.time_limit_s
+        memory = task.memory_mb if self.memory_mb is None else self.memory_mb
+        return seconds * self.time_factor, memory
+
+    def _run(self, task: CodeTask, program: str) -> list[Report]:
+        """Run the public tests and, if they all pass, the hidden ones."""
+        package = _sandbox_package()
+        seconds, memory = self._limits(task)
+        limits: Limits = package.Limits(cpu_s=seconds, memory_mb=memory)
+        try:
+            sandbox = self._given or shared_sandbox(
+                self.sandbox, workers=self.workers, cache=self.cache
+            )
+            source = package.Program(program)
+            reports = [sandbox.grade(source, _cases(package, task, task.public), limits)]
+            if reports[0].accepted and task.hidden:
+                hidden = _cases(package, task, task.hidden)
+                reports.append(sandbox.grade(source, hidden, limits, stop_at_first_failure=True))
+        except package.UnsupportedCase as error:
+            raise _Unsupported from error
+        except package.SandboxError as error:
+            raise JudgeUnavailable(
+                f"the sandbox could not judge task {task.task_id!r}: "
+                f"{type(error).__name__}: {error}; `mars-envs sandbox doctor` says what works here"
+            ) from error
+        return reports
+
+    def _verdict(self, task: CodeTask, program: str, reports: list[Report]) -> Verdict:
+        public = reports[0]
+        seconds, memory = self._limits(task)
+        failed = next((report for report in reports if not report.accepted), None)
+        return Verdict(
+            score=public.passed / len(task.public),
+            solved=failed is None,
+            status=str((failed or public).status),
+            public_passed=public.passed,
+            public_total=len(task.public),
+            feedback=public_feedback(task, public.cases, time_limit_s=seconds, memory_mb=memory),
+            program=program,
+            cached=all(report.cached == len(report.cases) for report in reports),
+        )
+
+    def _without_tests(self, task: CodeTask, status: str, program: str = "") -> Verdict:
+        self._count(nodes=1, **{status: 1})
+        total = len(task.public)
+        return Verdict(
+            score=0.0,
+            solved=False,
+            status=status,
+            public_passed=0,
+            public_total=total,
+            feedback=Feedback(passed=0, total=total, status=status),
+            program=program,
+        )
+
+    def _count(self, **more: int) -> None:
+        with self._lock:
+            stats = self._stats
+            self._stats = replace(
+                stats, **{name: getattr(stats, name) + count for name, count in more.items()}
+            )
+
+
+class _Unsupported(Exception):
+    """The sandbox cannot judge one of the task's tests."""
+
+
+def _cases(package: ModuleType, task: CodeTask, tests: Iterable[Test]) -> list[Case]:
+    checker = package.Checker(
+        kind=task.rule.kind,
+        case_sensitive=task.rule.case_sensitive,
+        float_abs=task.rule.float_abs,
+        float_rel=task.rule.float_rel,
+    )
+    cases: list[Case] = []
+    for test in tests:
+        if isinstance(test, AssertBody):
+            cases.append(
+                package.AssertCase(
+                    name=test.name,
+                    body=test.body,
+                    entry_point=task.entry_point,
+                    helpers=task.helpers,
+                )
+            )
+        else:
+            cases.append(
+                package.StdioCase(
+                    name=test.name, stdin=test.input, expected=test.expected, checker=checker
+                )
+            )
+    return cases
+
+
+_shared: dict[tuple[int, str, int | None, bool], Sandbox] = {}
+_shared_lock = threading.Lock()
+
+
+def shared_sandbox(name: str, *, workers: int | None = None, cache: bool = True) -> Sandbox:
+    """Return this process's sandbox of that name, opened at the first call.
+
+    Raises:
+        sandbox.SandboxError: it cannot be opened.
+        ImportError: the package `sandbox` is not ours.
+    """
+    # A forked child must not talk to its parent's workers, so it opens its own.
+    key = (os.getpid(), name, workers, cache)
+    with _shared_lock:
+        if key not in _shared:
+            _shared[key] = _sandbox_package().open_sandbox(name, workers=workers, cache=cache)
+        return _shared[key]
+
+
+@atexit.register
+def close_shared_sandboxes() -> None:
+    """Close what `shared_sandbox` opened in this process; the next call opens it again."""
+    with _shared_lock:
+        mine = [key for key in _shared if key[0] == os.getpid()]
+        sandboxes = [_shared.pop(key) for key in mine]
+    for sandbox in sandboxes:
+        sandbox.close()
+
+
+def _sandbox_package() -> ModuleType:
+    """Import our `sandbox`; the name is common, so another package may stand before it."""
+    import sandbox
+
+    if getattr(sandbox, "__distribution__", None) != "mars-envs":
+        where = getattr(sandbox, "__file__", None) or list(getattr(sandbox, "__path__", []))
+        raise ImportError(
+            f"expected the package `sandbox` of mars-envs, found another one at {where}; rename or "
+            "remove it, run from another folder, or uninstall the distribution that brought it"
+        )
+    return sandbox

@@ -1,0 +1,114 @@
+"""Our own format: one `CodeTask` per line of JSON, with every field of the dataclass.
+
+A test is `{"kind": "stdio", "name", "input", "expected"}` or `{"kind": "assert", "name", "body"}`;
+`task_id`, `statement` and `public` are needed, everything else has the defaults of `CodeTask`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .code import AssertBody, CodeTask, ExpectedCase, OutputRule, Test
+from .records import Record
+
+REQUIRED = ("task_id", "statement", "public")
+"""Fields by which the format is recognised."""
+
+_FIELDS = {field.name for field in dataclasses.fields(CodeTask)}
+
+
+def task_to_json(task: CodeTask) -> dict[str, Any]:
+    """Return `task` as plain JSON data; `task_from_json` is the way back."""
+    data: dict[str, Any] = {
+        field.name: getattr(task, field.name) for field in dataclasses.fields(CodeTask)
+    }
+    data["public"] = [_test_to_json(test) for test in task.public]
+    data["hidden"] = [_test_to_json(test) for test in task.hidden]
+    data["rule"] = dataclasses.asdict(task.rule)
+    data["meta"] = dict(task.meta)
+    return data
+
+
+def task_from_json(data: dict[str, Any], *, file: str = "<task>", line: int = 1) -> CodeTask:
+    """Build a task from JSON data.
+
+    Args:
+        data: what `task_to_json` returned, or the same by hand.
+        file: named in errors.
+        line: named in errors.
+
+    Raises:
+        InvalidTask: a field is missing, unknown or of the wrong type.
+    """
+    return task_from_record(Record(file=file, line=line, data=data))
+
+
+def task_from_record(record: Record) -> CodeTask:
+    """Build a task from one line of a file.
+
+    Raises:
+        InvalidTask: a field is missing, unknown or of the wrong type.
+    """
+    for name in record.data:
+        if name not in _FIELDS:
+            raise record.error(
+                name, f"one of {', '.join(sorted(_FIELDS))}", fix="rename or remove the field"
+            )
+    meta: dict[str, str] = {}
+    if record.has("meta"):
+        child = record.child("meta")
+        meta = {key: child.text(key) for key in child.data}
+    return CodeTask(
+        task_id=record.filled("task_id"),
+        statement=record.filled("statement"),
+        public=tuple(_test(child) for child in record.children("public")),
+        hidden=tuple(_test(child) for child in record.children("hidden", required=False)),
+        entry_point=record.text("entry_point") if record.has("entry_point") else None,
+        helpers=record.text("helpers", ""),
+        rule=_rule(record.child("rule")) if record.has("rule") else OutputRule(),
+        time_limit_s=record.number("time_limit_s", 2.0),
+        memory_mb=int(record.number("memory_mb", 512)),
+        oracle=record.flag("oracle", False),
+        show_tests=record.flag("show_tests", True),
+        meta=meta,
+    )
+
+
+def save_tasks(path: str | Path, tasks: Iterable[CodeTask]) -> None:
+    """Write tasks as a file that `load_tasks` reads."""
+    lines = (json.dumps(task_to_json(task), ensure_ascii=False) + "\n" for task in tasks)
+    Path(path).write_text("".join(lines), encoding="utf-8")
+
+
+def _test_to_json(test: Test) -> dict[str, Any]:
+    kind = "stdio" if isinstance(test, ExpectedCase) else "assert"
+    return {"kind": kind, **dataclasses.asdict(test)}
+
+
+def _test(record: Record) -> Test:
+    kind = record.text("kind", "assert" if record.has("body") else "stdio")
+    if kind == "assert":
+        return AssertBody(name=record.filled("name"), body=record.filled("body"))
+    if kind == "stdio":
+        return ExpectedCase(
+            name=record.filled("name"),
+            input=record.text("input"),
+            expected=record.text("expected"),
+        )
+    raise record.error("kind", '"stdio" or "assert"', fix="name the kind of test")
+
+
+def _rule(record: Record) -> OutputRule:
+    kind = record.text("kind", "lines")
+    if kind != "lines" and kind != "tokens":
+        raise record.error("kind", '"lines" or "tokens"', fix="name how outputs are compared")
+    return OutputRule(
+        kind="lines" if kind == "lines" else "tokens",
+        case_sensitive=record.flag("case_sensitive", True),
+        float_abs=record.number("float_abs") if record.has("float_abs") else None,
+        float_rel=record.number("float_rel") if record.has("float_rel") else None,
+    )

@@ -1,0 +1,107 @@
+"""Kattis / ICPC problem records: programs on standard input and output, judged token by token.
+
+Samples become public tests, secret tests hidden ones. Where a record has only one of the two, one
+set serves search and reward: the task is marked `oracle` and its tests are not shown.
+"""
+
+from __future__ import annotations
+
+from .code import CodeTask, ExpectedCase, OutputRule
+from .records import Record
+
+REQUIRED = ("id", "statement", "tests", "checker")
+"""Fields by which the format is recognised."""
+
+MEMORY_MB = 1024
+"""The packages publish no limit of their own; this is Kattis' usual one."""
+
+_FLAGS = (
+    "float_tolerance E, float_absolute_tolerance E, float_relative_tolerance E, case_sensitive, "
+    "space_change_sensitive"
+)
+
+
+def task_from_record(record: Record) -> CodeTask:
+    """Build a task from one problem.
+
+    The time limit is the published one, else the suggested one: Kattis derives its limits from
+    compiled submissions, so most packages publish none that fits Python.
+
+    Raises:
+        InvalidTask: a field is missing or wrong, there is no test, or the checker is not ours.
+    """
+    samples: list[ExpectedCase] = []
+    secret: list[ExpectedCase] = []
+    for child in record.children("tests"):
+        case = ExpectedCase(
+            name=child.filled("name"), input=child.text("input"), expected=child.text("answer")
+        )
+        (samples if child.flag("sample", False) else secret).append(case)
+    oracle = not samples or not secret
+    limit = "time_limit_s" if record.has("time_limit_s") else "time_limit_s_suggested"
+    return CodeTask(
+        task_id=record.filled("id"),
+        statement=record.filled("statement"),
+        public=tuple(samples or secret),
+        hidden=() if oracle else tuple(secret),
+        rule=_rule(record.child("checker")),
+        time_limit_s=record.number(limit),
+        memory_mb=MEMORY_MB,
+        oracle=oracle,
+        show_tests=not oracle,
+        meta={
+            key: record.text(key)
+            for key in ("name", "contest", "origin", "licence")
+            if record.has(key)
+        },
+    )
+
+
+def _rule(checker: Record) -> OutputRule:
+    """Read the checker: the default validator of the problem package format, with its flags."""
+    if checker.text("type") != "tokens":
+        raise checker.error(
+            "type", '"tokens"', fix="problems with a checker program of their own cannot be used"
+        )
+    case_sensitive = checker.flag("case_sensitive", False)
+    space_sensitive = checker.flag("space_sensitive", False)
+    float_abs: float | None = None
+    float_rel: float | None = None
+    words = iter(checker.text("flags", "").split())
+    for word in words:
+        if word == "case_sensitive":
+            case_sensitive = True
+        elif word == "space_change_sensitive":
+            space_sensitive = True
+        elif word in ("float_tolerance", "float_absolute_tolerance", "float_relative_tolerance"):
+            tolerance = _tolerance(checker, next(words, ""))
+            if word != "float_relative_tolerance":
+                float_abs = tolerance
+            if word != "float_absolute_tolerance":
+                float_rel = tolerance
+        else:
+            raise checker.error(
+                "flags", f"validator flags out of: {_FLAGS}", fix=f"remove {word!r}"
+            )
+    # "space_change_sensitive" asks for the white space as it is; comparing line by line is that,
+    # but for blanks at the end of a line, which no statement can mean.
+    return OutputRule(
+        kind="lines" if space_sensitive else "tokens",
+        case_sensitive=case_sensitive,
+        float_abs=float_abs,
+        float_rel=float_rel,
+    )
+
+
+def _tolerance(checker: Record, word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise checker.error(
+            "flags",
+            "a number of at least 0 after a tolerance flag",
+            fix="e.g. float_tolerance 1e-6",
+        )
+    return value
