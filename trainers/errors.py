@@ -3,6 +3,7 @@
 TrainersError
 ├── ConfigError             a setting that cannot work; the message shows the arithmetic
 ├── RolloutFormatError      a stored rollout that cannot be read; says file, line and why
+├── CollectionFailed        not one episode of a collection could be played
 ├── CheckpointError         a checkpoint that is damaged or of another configuration
 ├── ModelNotFound           a model name or folder that leads nowhere
 └── GenerationFailed        (policies.base) a request that will not be answered
@@ -22,6 +23,10 @@ class ConfigError(TrainersError, ValueError):
 
 class RolloutFormatError(TrainersError, ValueError):
     """A stored rollout could not be read."""
+
+
+class CollectionFailed(TrainersError):
+    """Not one episode of a collection could be played."""
 
 
 class CheckpointError(TrainersError):
