@@ -6,14 +6,14 @@ of files are told apart by the fields of their records.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from ..errors import InvalidTask
+from ..importing import import_object, is_importable
 from . import humaneval, jsonl, kattis
 from .code import CodeTask
 from .records import Record, read_records
@@ -63,7 +63,7 @@ def load_tasks(
     if text == "tiny_code" or text.startswith("tiny_code:"):
         return _built_in(text)
     path = Path(text)
-    if isinstance(source, str) and ":" in text and path.suffix != ".jsonl" and not path.exists():
+    if is_importable(text) and not path.exists():
         return _from_callable(text)
     return _from_file(path, public_tests=public_tests, format=format, skip=on_error == "skip")
 
@@ -80,18 +80,19 @@ def _built_in(name: str) -> Sequence[CodeTask]:
     return tiny_tasks(split="held_out" if split == "held_out" else "train")
 
 
-def _from_callable(source: str) -> Sequence[CodeTask]:
-    module_name, _, attribute = source.partition(":")
+def _from_callable(name: str) -> Sequence[CodeTask]:
     try:
-        make: Callable[[], Iterable[CodeTask]] = getattr(
-            importlib.import_module(module_name), attribute
-        )
-    except (ImportError, AttributeError, ValueError) as error:
+        make = import_object(name)
+    except (ImportError, ValueError) as error:
         raise InvalidTask(
-            f"cannot find the tasks {source!r} ({error}); expected a built-in name (tiny_code, "
+            f"cannot find the tasks {name!r} ({error}); expected a built-in name (tiny_code, "
             "tiny_code:held_out), the path of a .jsonl file, or `module:function`"
         ) from error
-    return _checked(list(make()), source)
+    if not callable(make):
+        raise InvalidTask(
+            f"{name!r} is a {type(make).__name__}; expected a function that returns tasks"
+        )
+    return _checked(make(), name)
 
 
 def _checked(tasks: Iterable[CodeTask], what: str) -> Sequence[CodeTask]:
