@@ -1,1 +1,32 @@
-"""Teams of language models as standard PettingZoo and Gymnasium environments."""
+"""Teams of language models as standard PettingZoo and Gymnasium environments.
+
+Importing this package registers its environments:
+
+    gym.make("mars_envs/TreeSearch-v0")               one learner speaks for the selected coder
+    pettingzoo.make("aec", "mars_envs/tree_search_v0")      every coder is an agent
+"""
+
+from .errors import InvalidTask, JudgeUnavailable, MarsEnvsError, ProtocolError
+from .registration import register_envs
+from .single_agent import SingleAgentView
+from .spaces import UnicodeText
+from .tree_search import SearchTree, TreeSearch, TreeSearchEnv
+
+CONTRACT_VERSION = 1
+"""Version of `docs/contract.md`: what observations, actions, rewards and infos mean."""
+
+__all__ = [
+    "CONTRACT_VERSION",
+    "InvalidTask",
+    "JudgeUnavailable",
+    "MarsEnvsError",
+    "ProtocolError",
+    "SearchTree",
+    "SingleAgentView",
+    "TreeSearch",
+    "TreeSearchEnv",
+    "UnicodeText",
+    "register_envs",
+]
+
+register_envs()

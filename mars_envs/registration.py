@@ -1,0 +1,42 @@
+"""The ids of the environments, in one table, for Gymnasium's registry and for PettingZoo's.
+
+Importing `mars_envs` registers them; neither library discovers plug-ins by itself. Entry points are
+strings, so nothing is imported before an environment is made, and specs pickle.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import gymnasium
+import pettingzoo
+
+
+class Row(NamedTuple):
+    """One id in one registry."""
+
+    registry: Literal["gymnasium", "aec", "parallel"]
+    id: str
+    entry_point: str
+
+
+TABLE = (
+    Row("gymnasium", "mars_envs/TreeSearch-v0", "mars_envs.tree_search.view:TreeSearchView"),
+    Row("aec", "mars_envs/tree_search_v0", "mars_envs.tree_search.env:env"),
+)
+
+
+def register_envs() -> None:
+    """Register every id of `TABLE`; what is registered already stays."""
+    for row in TABLE:
+        if row.registry == "gymnasium":
+            if row.id not in gymnasium.registry:
+                # Real programs run against time limits, so episodes depend on the machine's load.
+                gymnasium.register(row.id, row.entry_point, nondeterministic=True)
+        else:
+            registry = (
+                pettingzoo.aec_registry if row.registry == "aec" else pettingzoo.parallel_registry
+            )
+            # PettingZoo stores `name_v0` as `name-v0`.
+            if pettingzoo.EnvSpec(row.id, entry_point=row.entry_point).id not in registry:
+                pettingzoo.register(row.registry, row.id, row.entry_point)

@@ -1,0 +1,121 @@
+"""What `infos[agent]` of the tree environments says: the contract that trainers live on.
+
+One flat dict of plain scalars per agent, made afresh at every step, always with the same keys. Node
+facts are those of the node that this agent made last; `expand_*` is what it is asked for now.
+Nothing depends on the clock or on a cache. `docs/contract.md` says the same in prose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..tasks.code import CodeTask
+from .search import Expansion
+from .tree import NOTHING, ROOT, Node, SearchTree
+
+Scalar = bool | int | float | str
+
+INFO_FIELDS: dict[str, type] = {
+    "active": bool,
+    "task_id": str,
+    "oracle": bool,
+    "node_id": int,
+    "node_parent_id": int,
+    "depth": int,
+    "score": float,
+    "solved": bool,
+    "status": str,
+    "public_passed": int,
+    "public_total": int,
+    "refine": bool,
+    "parent_solved": bool,
+    "action_truncated": bool,
+    "action_repaired": bool,
+    "expand_id": int,
+    "expand_depth": int,
+    "nodes_left": int,
+    "best_node_id": int,
+    "best_score": float,
+    "best_solved": bool,
+}
+"""Every key, with the exact type of its value."""
+
+REQUEST_FIELDS = ("active", "expand_id", "expand_depth")
+"""The keys that say what an agent is asked for; the others say what has happened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastAction:
+    """What became of an agent's last action."""
+
+    node_id: int = NOTHING
+    truncated: bool = False
+    repaired: bool = False
+
+
+def describe(
+    task: CodeTask,
+    tree: SearchTree,
+    *,
+    last: LastAction,
+    expansion: Expansion | None,
+    nodes_left: int,
+) -> dict[str, Scalar]:
+    """Return one agent's info.
+
+    Args:
+        task: what the episode is about.
+        tree: the tree as it stands.
+        last: the agent's last action in this episode.
+        expansion: what this agent is asked to expand now; None if it is not its turn.
+        nodes_left: how much of the budget is left.
+    """
+    return {
+        "active": expansion is not None,
+        "task_id": task.task_id,
+        "oracle": task.oracle,
+        **_node_facts(tree, None if last.node_id == NOTHING else tree[last.node_id]),
+        "action_truncated": last.truncated,
+        "action_repaired": last.repaired,
+        "expand_id": NOTHING if expansion is None else expansion.parent_id,
+        "expand_depth": NOTHING if expansion is None else tree.depth(expansion.parent_id),
+        "nodes_left": nodes_left,
+        **_best_facts(tree.best),
+    }
+
+
+def _node_facts(tree: SearchTree, node: Node | None) -> dict[str, Scalar]:
+    if node is None:
+        return {
+            "node_id": NOTHING,
+            "node_parent_id": NOTHING,
+            "depth": NOTHING,
+            "score": 0.0,
+            "solved": False,
+            "status": "",
+            "public_passed": 0,
+            "public_total": 0,
+            "refine": False,
+            "parent_solved": False,
+        }
+    refine = node.parent_id != ROOT
+    return {
+        "node_id": node.id,
+        "node_parent_id": node.parent_id,
+        "depth": node.depth,
+        "score": float(node.score),
+        "solved": bool(node.solved),
+        "status": str(node.verdict.status),
+        "public_passed": int(node.verdict.public_passed),
+        "public_total": int(node.verdict.public_total),
+        "refine": refine,
+        "parent_solved": refine and bool(tree[node.parent_id].solved),
+    }
+
+
+def _best_facts(best: Node | None) -> dict[str, Scalar]:
+    return {
+        "best_node_id": NOTHING if best is None else best.id,
+        "best_score": 0.0 if best is None else float(best.score),
+        "best_solved": best is not None and bool(best.solved),
+    }
