@@ -1,6 +1,7 @@
 """MARS²: several coders grow one shared search tree of programs."""
 
 from .env import TreeSearchEnv
+from .infos import INFO_FIELDS, tree_from_infos
 from .posteriors import Beta, Gaussian, Posterior
 from .presets import PRESETS, resolve_selector
 from .prompts import ParentView, Prompts, resolve_prompts
@@ -10,6 +11,7 @@ from .selection import AgentThenNode, Choice, NodeThenAgent, RootOnly, SearchVie
 from .tree import NOTHING, ROOT, Node, SearchTree
 
 __all__ = [
+    "INFO_FIELDS",
     "NOTHING",
     "PRESETS",
     "ROOT",
@@ -31,5 +33,6 @@ __all__ = [
     "TreeSearchEnv",
     "resolve_prompts",
     "resolve_selector",
+    "tree_from_infos",
     "tree_to_text",
 ]

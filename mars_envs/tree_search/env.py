@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from ..errors import InvalidTask, ProtocolError
+from ..errors import ProtocolError
 from ..spaces import TEXT_LIMIT, UnicodeText, replace_surrogates
+from ..tasks import load_tasks
 from ..tasks.code import CodeTask
 from .infos import REQUEST_FIELDS, LastAction, Scalar, describe
 from .judges import JudgeHandle, JudgeSource
@@ -122,7 +123,7 @@ class TreeSearchEnv(AECEnv[str, Observation, str]):  # type: ignore[misc]  # unt
         self._prompts = _SharedPrompts(prompts)
         self._stop_on_solved = stop_on_solved
         self._expand_solved = expand_solved
-        self._tasks = _Tasks(_load(tasks))
+        self._tasks = _Tasks(load_tasks(tasks))
         self._judge = JudgeHandle(judge)
         self._np_random: np.random.Generator | None = None
         self._search = self._new_search(seed=0)
@@ -388,15 +389,6 @@ class _SharedPrompts:
         if type(source).__name__ == "module":
             source = str(getattr(source, "__name__"))  # noqa: B009  # Prompts has no __name__
         return _SharedPrompts, (source,)
-
-
-def _load(tasks: str | Sequence[CodeTask]) -> Sequence[CodeTask]:
-    from ..tasks import load_tasks
-
-    loaded = load_tasks(tasks)
-    if not loaded:
-        raise InvalidTask("an environment needs at least one task, got none")
-    return loaded
 
 
 def _agent_names(agents: int | Sequence[str]) -> list[str]:

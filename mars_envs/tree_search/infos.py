@@ -7,8 +7,10 @@ Nothing depends on the clock or on a cache. `docs/contract.md` says the same in 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..judging.base import Feedback, Verdict
 from ..tasks.code import CodeTask
 from .search import Expansion
 from .tree import NOTHING, ROOT, Node, SearchTree
@@ -119,3 +121,36 @@ def _best_facts(best: Node | None) -> dict[str, Scalar]:
         "best_score": 0.0 if best is None else float(best.score),
         "best_solved": best is not None and bool(best.solved),
     }
+
+
+def tree_from_infos(turns: Iterable[tuple[str, str, Mapping[str, Scalar]]]) -> SearchTree:
+    """Rebuild a tree from what a trainer kept of it.
+
+    Args:
+        turns: (agent, reply, the agent's info after the action) of one episode, in any order.
+
+    Returns:
+        A tree with the same nodes; programs and feedback are not in infos, so they are empty.
+
+    Raises:
+        ValueError: nodes are missing, so that ids or parents don't fit.
+    """
+    tree = SearchTree()
+    for agent, reply, info in sorted(turns, key=lambda turn: int(turn[2]["node_id"])):
+        if info["node_id"] != len(tree) or not ROOT <= int(info["node_parent_id"]) < len(tree):
+            raise ValueError(
+                f"expected the turn that made node {len(tree)}, got node {info['node_id']} below "
+                f"{info['node_parent_id']}; give every turn of the episode exactly once"
+            )
+        passed, total = int(info["public_passed"]), int(info["public_total"])
+        status = str(info["status"])
+        verdict = Verdict(
+            score=float(info["score"]),
+            solved=bool(info["solved"]),
+            status=status,
+            public_passed=passed,
+            public_total=total,
+            feedback=Feedback(passed=passed, total=total, status=status),
+        )
+        tree.add(int(info["node_parent_id"]), agent, verdict, reply)
+    return tree

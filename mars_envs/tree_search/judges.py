@@ -1,4 +1,4 @@
-"""The judge of an environment, from plain data to a live object, made when it is first needed.
+"""The judge of an environment: from plain data to a live object, made when it is first needed.
 
 A handle survives `pickle` and `deepcopy` although a live judge (processes, sockets) may not: a copy
 shares the judge, a pickled handle makes its own where it wakes up.
@@ -6,9 +6,6 @@ shares the judge, a pickled handle makes its own where it wakes up.
 
 from __future__ import annotations
 
-import atexit
-import os
-import threading
 from collections.abc import Callable
 from typing import Any, Self, cast
 
@@ -18,66 +15,55 @@ from ..tasks.code import CodeTask
 
 JudgeSource = str | Judge | Callable[[], Judge]
 
-_shared_lock = threading.Lock()
-_shared: dict[int, Judge] = {}
-
-
-def shared_code_judge() -> Judge:
-    """Return this process's `CodeJudge`: one sandbox serves every environment in it.
-
-    A forked child makes its own, since it cannot talk to its parent's workers.
-    """
-    with _shared_lock:
-        pid = os.getpid()
-        if pid not in _shared:
-            from ..judging.code import CodeJudge
-
-            judge = CodeJudge(sandbox="auto")
-            atexit.register(judge.close)
-            _shared[pid] = judge
-        return _shared[pid]
-
 
 class JudgeHandle:
-    """Names a judge, and opens it at the first verdict.
+    """Names a judge, and makes it for the first verdict.
 
     Args:
-        source: "code" (run in the sandbox, shared by the process), "module:name" of a class or
-            function that makes a judge or of a judge, such a class or function, or a judge.
+        source: "code" (programs run in the sandbox), "module:name" of a class or function that
+            makes a judge or of a judge, such a class or function, or a judge.
 
     Raises:
         ValueError: nothing of that name, or not a judge.
     """
 
     def __init__(self, source: JudgeSource) -> None:
-        if isinstance(source, str) and source != "code" and not is_importable(source):
-            raise ValueError(f"unknown judge {source!r}; expected 'code', 'module:name' or a judge")
+        named = isinstance(source, str) and (source == "code" or is_importable(source))
+        if not (named or hasattr(source, "judge") or callable(source)):
+            raise ValueError(
+                f"unknown judge {source!r}; expected 'code', 'module:name', a judge (with a method "
+                "`judge`), or something callable that makes one"
+            )
         self._source = source
         self._judge: Judge | None = None
         self._owned = False
 
     def judge(self, task: CodeTask, completion: str) -> Verdict:
-        """Judge one completion; the first call opens the judge."""
+        """Judge one completion; the first call makes the judge."""
         if self._judge is None:
-            self._judge = self._open()
+            self._judge = self._make()
         return self._judge.judge(task, completion)
 
     def close(self) -> None:
-        """Close the judge if this handle made it; a shared or given judge is left alone."""
+        """Close the judge if this handle made it; one that was handed in is its owner's."""
         if self._owned and self._judge is not None:
             self._judge.close()
         self._judge = None
 
-    def _open(self) -> Judge:
-        if self._source == "code":
-            return shared_code_judge()
-        found: Any = import_object(self._source) if isinstance(self._source, str) else self._source
-        if isinstance(found, type) or not hasattr(found, "judge"):
-            if not callable(found):
-                raise ValueError(f"{self._source!r} is no judge: it has no method `judge`")
-            found = found()
+    def _make(self) -> Judge:
+        source: Any = self._source
+        if source == "code":
+            from ..judging.code import CodeJudge
+
+            source = CodeJudge
+        elif isinstance(source, str):
+            source = import_object(source)
+        if isinstance(source, type) or not hasattr(source, "judge"):
+            source = source()
             self._owned = True
-        return cast(Judge, found)
+        if not hasattr(source, "judge"):
+            raise ValueError(f"{self._source!r} gave no judge but a {type(source).__name__}")
+        return cast(Judge, source)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self

@@ -1,0 +1,235 @@
+"""Ask, tell, fail: order-free, idempotent, resumable."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mars_envs.errors import ProtocolError
+from mars_envs.tree_search import ROOT, Expansion, TreeSearch
+
+AGENTS = ["a", "b"]
+
+
+def told(search: TreeSearch, outcomes: list[float]) -> TreeSearch:
+    for score in outcomes:
+        (expansion,) = search.ask()
+        search.tell(expansion.id, score)
+    return search
+
+
+def test_the_first_expansion_is_a_fresh_answer() -> None:
+    assert TreeSearch(["a"], seed=0).ask() == [Expansion(0, ROOT, "a")]
+
+
+def test_a_search_ends_at_its_budget() -> None:
+    search = told(TreeSearch(AGENTS, budget=3, seed=0), [0.0, 1.0, 0.5])
+    assert search.done
+    assert search.ask() == []
+    assert search.nodes_left == 0
+
+
+def test_solving_the_task_does_not_end_a_search() -> None:
+    assert not told(TreeSearch(AGENTS, budget=3, seed=0), [1.0]).done
+
+
+def test_telling_twice_gives_one_node() -> None:
+    search = TreeSearch(AGENTS, seed=0)
+    (expansion,) = search.ask()
+    first = search.tell(expansion.id, 1.0, "one")
+    assert search.tell(expansion.id, 0.0, "two") is first
+    assert len(search.tree) == 1
+
+
+def test_answers_in_reverse_order_give_the_same_set_of_nodes() -> None:
+    def nodes(backwards: bool) -> set[tuple[int, str, str]]:
+        search = TreeSearch(AGENTS, budget=8, seed=5)
+        told(search, [0.0, 1.0, 0.0])
+        asked = search.ask(4)
+        for expansion in reversed(asked) if backwards else asked:
+            search.tell(expansion.id, 0.5, reply=f"answer to {expansion.id}")
+        return {(node.parent_id, node.agent, node.reply) for node in search.tree}
+
+    assert nodes(backwards=True) == nodes(backwards=False)
+
+
+def test_ids_follow_the_order_of_arrival() -> None:
+    search = TreeSearch(AGENTS, seed=0)
+    first, second = search.ask(2)
+    node = search.tell(second.id, 0.0)
+    assert node is not None
+    assert node.id == 0
+    node = search.tell(first.id, 0.0)
+    assert node is not None
+    assert node.id == 1
+
+
+def test_no_more_is_asked_than_the_budget_allows() -> None:
+    search = TreeSearch(AGENTS, budget=3, seed=0)
+    assert len(search.ask(10)) == 3
+    assert search.ask() == []
+    assert not search.done
+
+
+def test_pending_expansions_are_spread() -> None:
+    # Each pending expansion narrows the arms that it used without moving their means, so a wide
+    # batch is not k copies of one decision. With nothing pending the first choice is as ever.
+    alone, batch = (told(TreeSearch(AGENTS, budget=60, seed=1), [0.0, 1.0] * 5) for _ in range(2))
+    assert batch.ask(8)[0] == alone.ask()[0]
+    assert len({(item.parent_id, item.agent) for item in batch.pending}) > 1
+
+
+def test_a_pending_expansion_counts_as_an_observation_at_the_mean() -> None:
+    search = told(TreeSearch(["a"], budget=9, seed=0), [1.0])
+    search.ask()
+    (expansion,) = search.pending
+    for arm in search.selector.arms(search.tree, expansion.parent_id, "a"):
+        before = search._statistics.of(arm)
+        after = search._with_pending().of(arm)
+        assert after == (*before, search.selector.expected(before))
+
+
+def test_a_failed_expansion_leaves_statistics_and_budget_alone() -> None:
+    search = told(TreeSearch(AGENTS, budget=4, seed=0), [0.0, 1.0])
+    before = search.save()
+    (expansion,) = search.ask()
+    search.fail(expansion.id, "the server went away")
+    after = search.save()
+    assert search.nodes_left == 2
+    assert after["tree"] == before["tree"]
+    assert search.pending == ()
+    assert search._with_pending() is search._statistics
+    assert search.abandoned == {expansion.id: "the server went away"}
+
+
+def test_failing_twice_is_harmless_and_a_late_answer_is_dropped() -> None:
+    search = TreeSearch(AGENTS, seed=0)
+    (expansion,) = search.ask()
+    search.fail(expansion.id, "slow")
+    search.fail(expansion.id, "slow again")
+    assert search.tell(expansion.id, 1.0) is None
+    assert len(search.tree) == 0
+    assert search.abandoned == {expansion.id: "slow"}
+
+
+def test_an_answered_expansion_cannot_fail() -> None:
+    search = TreeSearch(AGENTS, seed=0)
+    (expansion,) = search.ask()
+    search.tell(expansion.id, 1.0)
+    with pytest.raises(ProtocolError, match="expansion 0 was answered by node 0"):
+        search.fail(expansion.id, "too late")
+
+
+@pytest.mark.parametrize("call", [lambda s: s.tell(7, 1.0), lambda s: s.fail(7, "why")])
+def test_an_expansion_that_was_never_asked_for_is_a_clear_error(call: Any) -> None:
+    with pytest.raises(ProtocolError, match="expansion 7 was never asked for"):
+        call(TreeSearch(AGENTS, seed=0))
+
+
+def test_a_refused_score_leaves_the_expansion_pending() -> None:
+    search = TreeSearch(AGENTS, seed=0)
+    (expansion,) = search.ask()
+    with pytest.raises(ValueError, match="a score must be"):
+        search.tell(expansion.id, 1.5)
+    assert search.pending == (expansion,)
+    assert search.tell(expansion.id, 0.5) is not None
+
+
+def test_a_retired_agent_is_chosen_no_more() -> None:
+    search = told(TreeSearch(AGENTS, budget=30, seed=0), [0.0, 1.0, 0.0])
+    search.retire("a")
+    told(search, [0.5] * 27)
+    assert {node.agent for node in search.tree if node.id >= 3} == {"b"}
+
+
+@pytest.mark.parametrize("selector", ["default", "paper", "marti_code", "best_of_n"])
+def test_a_search_without_agents_is_over(selector: str) -> None:
+    search = told(TreeSearch(AGENTS, selector, budget=9, seed=0), [0.0])
+    (expansion,) = search.ask()
+    search.retire("a")
+    search.retire("b")
+    assert search.ask() == []
+    assert not search.done, "one answer may still come"
+    search.tell(expansion.id, 1.0)
+    assert search.done
+    assert search.nodes_left == 7
+
+
+def test_only_known_agents_retire() -> None:
+    with pytest.raises(ValueError, match="no agent 'c'; the agents are a, b"):
+        TreeSearch(AGENTS).retire("c")
+
+
+@pytest.mark.parametrize("selector", ["default", "paper", "marti_code", "best_of_n"])
+def test_a_resumed_search_asks_exactly_what_the_saved_one_would(selector: str) -> None:
+    search = TreeSearch([*AGENTS, "c"], selector, budget=40, seed=3, expand_solved=False)
+    told(search, [0.0, 1.0, 0.5, 0.25])
+    search.fail(search.ask(3)[1].id, "no answer")
+    search.retire("c")
+    state = json.loads(json.dumps(search.save()))
+    twin = TreeSearch.load(state, selector)
+    assert twin.save() == search.save()
+    assert told(twin, [0.0, 1.0, 0.5] * 5).tree == told(search, [0.0, 1.0, 0.5] * 5).tree
+
+
+def test_a_saved_search_needs_its_own_selector() -> None:
+    state = TreeSearch(AGENTS, "paper").save()
+    with pytest.raises(ValueError, match=r"was saved with the selector AgentThenNode\(.*settings"):
+        TreeSearch.load(state)
+
+
+def test_a_state_of_another_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a search of version 1, got 0"):
+        TreeSearch.load({"version": 0})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"agents": []}, "one or more different names"),
+        ({"agents": ["a", "a"]}, "one or more different names"),
+        ({"agents": ["a"], "budget": 0}, "must be at least 1"),
+    ],
+)
+def test_bad_settings_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TreeSearch(**options)
+
+
+def test_asking_for_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="ask for at least one expansion, got k=0"):
+        TreeSearch(AGENTS).ask(0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["default", "paper", "marti_code", "best_of_n"]),
+    st.integers(0, 2**31),
+    st.lists(st.sampled_from(["tell", "fail", "ask", "retire", "reload"]), max_size=40),
+    st.booleans(),
+)
+def test_any_sequence_of_calls_keeps_the_books_straight(
+    selector: str, seed: int, calls: list[str], expand_solved: bool
+) -> None:
+    search = TreeSearch(["a", "b", "c"], selector, 10, seed, expand_solved=expand_solved)
+    for index, call in enumerate(calls):
+        if call == "ask":
+            search.ask(1 + index % 3)
+        elif call == "retire" and index % 5 == 0:
+            search.retire("abc"[index % 3])
+        elif call == "reload":
+            search = TreeSearch.load(json.loads(json.dumps(search.save())), selector)
+        elif search.pending:
+            expansion = search.pending[index % len(search.pending)]
+            if call == "tell":
+                search.tell(expansion.id, [0.0, 0.5, 1.0][index % 3])
+            elif call == "fail":
+                search.fail(expansion.id, "why not")
+        assert len(search.tree) + len(search.pending) <= search.budget
+        parents = [node.parent_id for node in search.tree] + [e.parent_id for e in search.pending]
+        if not expand_solved:
+            assert not any(p != ROOT and search.tree[p].solved_public for p in parents)
