@@ -95,6 +95,11 @@ def odd_policy(agent: str, observation: Any, info: Mapping[str, Any], turn: int)
     return ODD_TEXTS[turn % len(ODD_TEXTS)]
 
 
+def odd_partner(observation: Any, info: Mapping[str, Any]) -> str:
+    """Play a partner of `SingleAgentView` with an odd text for every number of nodes."""
+    return ODD_TEXTS[int(info["nodes_left"]) % len(ODD_TEXTS)]
+
+
 def check_text_aec(
     make_env: Callable[[], Any],
     *,

@@ -39,7 +39,8 @@ def tree_to_text(tree: SearchTree, *, programs: bool = False) -> str:
         )
         if programs:
             bar = "│    " if children else "     "
-            lines += [f"{below}{bar}{line}".rstrip() for line in _source(node).splitlines()]
+            source = _source(node).strip("\n").splitlines()
+            lines += [f"{below}{bar}{_printable(line.expandtabs(4))}".rstrip() for line in source]
         stack += [(child, below) for child in reversed(children)]
     return "\n".join(lines)
 
@@ -56,11 +57,14 @@ def _line(node: Node, is_best: bool, *, preview: bool) -> str:
         words.append("best")
     if preview:
         first = next((line for line in _source(node).splitlines() if line.strip()), "")
-        words.append(_printable(first.strip()))
+        words.append(_cut(_printable(first.strip())))
     return "  ".join(words).rstrip()
 
 
 def _printable(text: str) -> str:
-    """Cut to the width of a line; control characters become spaces."""
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    return shown if len(shown) <= _LINE else f"{shown[: _LINE - 1]}…"
+    """Replace control characters by spaces: a program must not steer the reader's terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LINE else f"{text[: _LINE - 1]}…"

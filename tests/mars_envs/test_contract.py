@@ -1,0 +1,154 @@
+"""The contract is documented as it is, and the kit finds what breaks it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mars_envs
+from mars_envs import TreeSearchEnv
+from mars_envs.testing import (
+    ODD_TEXTS,
+    StubJudge,
+    check_info,
+    check_text_aec,
+    check_tree_search,
+    stub_tasks,
+)
+from mars_envs.tree_search import INFO_FIELDS
+
+ROW = re.compile(r"^\| `(\w+)` \| (bool|int|float|str) \| (.+) \|$", re.MULTILINE)
+
+
+def test_the_document_lists_exactly_the_infos_with_their_types(repo_dir: Path) -> None:
+    text = (repo_dir / "docs" / "contract.md").read_text()
+    documented = [(key, kind) for key, kind, _ in ROW.findall(text)]
+    assert documented == [(key, kind.__name__) for key, kind in INFO_FIELDS.items()]
+
+
+def test_the_document_states_the_version(repo_dir: Path) -> None:
+    text = (repo_dir / "docs" / "contract.md").read_text()
+    assert f"Contract version: **{mars_envs.CONTRACT_VERSION}**" in text
+
+
+# Environments that break one rule each --------------------------------------------------------
+
+
+class Stubbed(TreeSearchEnv):
+    def __init__(self) -> None:
+        super().__init__(tasks=stub_tasks(), judge=StubJudge, budget=3)
+
+
+class WrongObservation(Stubbed):
+    def observe(self, agent: str) -> dict[str, Any]:
+        return {**super().observe(agent), "prompt": "\ud800"}
+
+
+class WrongInfo(Stubbed):
+    extra: dict[str, Any]
+
+    def _info(self, agent: str) -> dict[str, Any]:
+        return {**super()._info(agent), **self.extra}
+
+
+class ReservedKey(WrongInfo):
+    extra = {"episode": 1}  # noqa: RUF012
+
+
+class Nested(WrongInfo):
+    extra = {"score": {"public": 1.0}}  # noqa: RUF012
+
+
+class WrongType(WrongInfo):
+    extra = {"score": 1}  # noqa: RUF012
+
+
+class UnknownKey(WrongInfo):
+    extra = {"temperature": 1.0}  # noqa: RUF012
+
+
+class LateKey(Stubbed):
+    def _info(self, agent: str) -> dict[str, Any]:
+        late = {"late": True} if len(self.tree) > 1 else {}
+        return {**super()._info(agent), **late}
+
+
+class Counting(Stubbed):
+    """Counts its episodes where all can see it, so that they differ."""
+
+    episodes = 0
+
+    def reset(self, *args: Any, **kwargs: Any) -> None:
+        Counting.episodes += 1
+        super().reset(*args, **kwargs)
+
+    def _info(self, agent: str) -> dict[str, Any]:
+        return {**super()._info(agent), "nodes_left": Counting.episodes}
+
+
+class StaleInfo(Stubbed):
+    def step(self, action: str | None) -> None:
+        before = self.infos
+        super().step(action)
+        self.infos = {agent: before[agent] for agent in self.infos}
+
+
+class Forgetful(Stubbed):
+    """Loses its budget on the way through a copy."""
+
+    def __deepcopy__(self, memo: Any) -> Stubbed:
+        twin = Stubbed()
+        twin.reset(seed=0)
+        return twin
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (WrongObservation, "the observation of coder_0 is not in its space"),
+        (ReservedKey, "info key 'episode' is reserved"),
+        (Nested, r"info\['score'\] must be a plain bool, int, float or str, got dict"),
+        (WrongType, r"info\['score'\] must be a float, got 1"),
+        (UnknownKey, r"missing \[\], unexpected \['temperature'\]"),
+        (LateKey, "unexpected .'late'."),
+        (Counting, "seed 0, played twice: infos of turn 0 differs"),
+        (StaleInfo, "the info of coder_0 is the same dict after a step"),
+        (Forgetful, "seed 0, continued from a deepcopy"),
+    ],
+)
+def test_the_kit_finds_a_broken_rule(broken: Callable[[], Any], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        check_tree_search(broken)
+
+
+def test_the_kit_finds_keys_that_come_late_in_any_text_environment() -> None:
+    with pytest.raises(AssertionError, match=r"the info keys of coder_. changed within an episode"):
+        check_text_aec(LateKey)
+
+
+def test_the_kit_accepts_an_environment_that_keeps_the_rules() -> None:
+    check_tree_search(Stubbed)
+
+
+def test_numpy_scalars_are_not_plain() -> None:
+    import numpy as np
+
+    with pytest.raises(AssertionError, match="got float64"):
+        check_info({"score": np.float64(1.0)})
+
+
+def test_stub_verdicts_depend_on_task_and_text_alone() -> None:
+    task, other = stub_tasks(2)
+    judge = StubJudge(solve_rate=0.5)
+    verdicts = [judge.judge(task, text) for text in ODD_TEXTS]
+    assert verdicts == [StubJudge(solve_rate=0.5).judge(task, text) for text in ODD_TEXTS]
+    texts = [str(number) for number in range(400)]
+    rate = sum(judge.judge(task, text).solved for text in texts) / 400
+    assert rate == pytest.approx(0.5, abs=0.1)
+    assert [judge.judge(task, t).solved for t in texts] != [
+        judge.judge(other, t).solved for t in texts
+    ]
