@@ -42,14 +42,23 @@ def task_from_record(record: Record, *, public_tests: Mapping[str, str] | None =
     entry_point = record.filled("entry_point")
     test = record.filled("test")
     _parse(record, "test", test)
-    if entry_point not in _functions(_parse(record, "prompt", prompt)):
+    function = next(
+        (
+            node
+            for node in _parse(record, "prompt", prompt).body
+            if isinstance(node, ast.FunctionDef) and node.name == entry_point
+        ),
+        None,
+    )
+    if function is None:
         raise record.error(
             "entry_point", "the name of a function that `prompt` opens", fix="correct the name"
         )
     hidden = AssertBody(name="hidden", body=test)
     bodies = split_asserts((public_tests or {}).get(task_id, ""), entry_point)
     if not bodies:
-        bodies = doctest_asserts(prompt, entry_point, skip=_WRONG_EXAMPLES.get(task_id, ()))
+        docstring = ast.get_docstring(function) or ""
+        bodies = doctest_asserts(docstring, entry_point, skip=_WRONG_EXAMPLES.get(task_id, ()))
     public = tuple(
         AssertBody(name=f"public/{number}", body=body)
         for number, body in enumerate(bodies, start=1)
@@ -77,7 +86,8 @@ def read_public_tests(path: Path) -> dict[str, str]:
     for record in read_records(path):
         if isinstance(record, InvalidTask):
             raise record
-        bodies[record.filled("task")] = record.text("public_test")
+        task_id = record.filled("task")
+        bodies[task_id] = record.text("public_test")
     return bodies
 
 
@@ -113,14 +123,14 @@ def split_asserts(body: str, entry_point: str) -> list[str]:
     ]
 
 
-def doctest_asserts(prompt: str, entry_point: str, *, skip: Iterable[str] = ()) -> list[str]:
-    """Turn the doctest examples of a prompt into asserts.
+def doctest_asserts(docstring: str, entry_point: str, *, skip: Iterable[str] = ()) -> list[str]:
+    """Turn the doctest examples of a docstring into asserts.
 
     Only examples that call the function and whose output is a Python literal: others (tracebacks,
     prose after the value) cannot be compared by `==`.
     """
     try:
-        examples = doctest.DocTestParser().get_examples(prompt)
+        examples = doctest.DocTestParser().get_examples(docstring)
     except ValueError:  # inconsistent indentation
         return []
     bodies: list[str] = []
@@ -141,10 +151,6 @@ def _parse(record: Record, field: str, source: str) -> ast.Module:
         return ast.parse(source)
     except (SyntaxError, ValueError) as error:
         raise record.error(field, "Python source", fix=f"it does not parse: {error}") from error
-
-
-def _functions(module: ast.Module) -> set[str]:
-    return {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
 
 
 def _names(check: ast.FunctionDef) -> list[str]:
