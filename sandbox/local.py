@@ -22,7 +22,8 @@ from typing import IO
 
 from .base import Capabilities
 from .types import Limits, Status
-from .worker import CHANNEL_FD, Execution, WorkerFault
+from .verdict import Facts, execution
+from .worker import CHANNEL_FD, Execution
 
 _DRAIN_S = 0.05
 """How long descendants that outlive the program may keep its output open."""
@@ -39,13 +40,14 @@ resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 with open(program, "rb") as file:
     source = file.read()
 try:
-    code = compile(source, "program.py", "exec", dont_inherit=True)
+    code = compile(source, "solution.py", "exec", dont_inherit=True)
 except BaseException as error:
     os.write(setup, b"C")
     import traceback
     sys.stderr.write("".join(traceback.format_exception_only(error)))
     sys.stderr.flush()
     os._exit(1)
+os.write(setup, b"R")
 os.close(setup)
 if channel >= 0 and channel != CHANNEL_FD:
     os.dup2(channel, CHANNEL_FD)
@@ -53,7 +55,7 @@ if channel >= 0 and channel != CHANNEL_FD:
 import _sitebuiltins, builtins
 builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D")
 builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
-sys.argv = ["program.py"]
+sys.argv = ["solution.py"]
 sys.path[:] = [path for path in sys.path if path]
 main = sys.modules["__main__"] = types.ModuleType("__main__")
 def excepthook(kind, error, trace):
@@ -280,46 +282,37 @@ class _Process:
         _, status, usage = os.wait4(self._popen.pid, 0)
         self._popen.returncode = os.waitstatus_to_exitcode(status)
         self._wall_s = time.monotonic() - self._began
-        self._result = (self._popen.returncode, usage)
+        self._result = (status, usage)
         self.ended = True
 
     def finish(self) -> Execution:
         """End it, drain its pipes, and return the facts."""
         with self._stack:
+            finished = not self.ended
             self._stop(None)
             deadline = time.monotonic() + _DRAIN_S
             while (left := deadline - time.monotonic()) > 0 and any(
                 key.data in ("stdout", "stderr") for key in self._selector.get_map().values()
             ):
                 self.pump(left)
-            setup = self._setup.read() or b""
+            stage = (self._setup.read() or b"").decode("ascii")
             assert self._result is not None
-            code, usage = self._result
-        if not setup.startswith(b"S"):
-            tail = self._errors.decode("utf-8", "replace").strip()
-            raise WorkerFault(f"the interpreter did not start: {tail or f'exit status {code}'}")
-        cpu_s = usage.ru_utime + usage.ru_stime
-        return Execution(
-            status=self._verdict(code, cpu_s, compiled=b"C" not in setup),
-            exit_code=code if code >= 0 else None,
-            signal=-code if code < 0 else None,
-            cpu_s=cpu_s,
-            wall_s=self._wall_s,
-            max_rss_kb=usage.ru_maxrss,
-            stdout=bytes(self._output),
-            stderr=bytes(self._errors),
+            wait_status, usage = self._result
+        return execution(
+            Facts(
+                stage=stage,
+                wait_status=wait_status,
+                cpu_s=usage.ru_utime + usage.ru_stime,
+                wall_s=self._wall_s,
+                max_rss_kb=usage.ru_maxrss,
+                overflow=self._status is Status.OUTPUT_LIMIT_EXCEEDED,
+                timed_out=self._status is Status.TIME_LIMIT_EXCEEDED,
+                finished=finished,
+            ),
+            self.limits,
+            bytes(self._output),
+            bytes(self._errors),
         )
-
-    def _verdict(self, code: int, cpu_s: float, *, compiled: bool) -> Status | None:
-        if not compiled:
-            return Status.COMPILE_ERROR
-        if self._status is not None:
-            return self._status
-        if code == -signal.SIGXCPU or cpu_s > self.limits.cpu_s:
-            return Status.TIME_LIMIT_EXCEEDED
-        if code > 0 and self._errors.rstrip().rsplit(b"\n", 1)[-1].startswith(b"MemoryError"):
-            return Status.MEMORY_LIMIT_EXCEEDED
-        return None if code == 0 else Status.RUNTIME_ERROR
 
 
 def _file(data: bytes) -> IO[bytes]:

@@ -30,6 +30,8 @@ class Execution:
     max_rss_kb: int = 0
     stdout: bytes = b""
     stderr: bytes = b""
+    retried: bool = False
+    """Whether an earlier attempt broke or was repeated: such a result is never cached."""
 
 
 class WorkerFault(Exception):

@@ -61,7 +61,7 @@ def test_what_does_not_compile_is_a_compile_error(worker: LocalWorker, source: s
 def test_an_exception_is_a_runtime_error_with_the_programs_own_frames(worker: LocalWorker) -> None:
     done = run(worker, "def f():\n    return 1 / 0\nf()")
     assert (done.status, done.exit_code) == (Status.RUNTIME_ERROR, 1)
-    assert b'File "program.py", line 2, in f' in done.stderr
+    assert b'File "solution.py", line 2, in f' in done.stderr
     assert b"ZeroDivisionError" in done.stderr
     assert b"<string>" not in done.stderr
 
@@ -145,7 +145,8 @@ def test_a_session_talks_both_ways_without_blocking_on_large_messages(worker: Lo
     while len(back) < len(message):
         back += session.receive(5) or pytest.fail("the channel closed")
     assert back == message
-    assert session.finish().signal == signal.SIGKILL
+    done = session.finish()
+    assert (done.status, done.signal) == (None, signal.SIGKILL)
 
 
 def test_a_session_ends_when_the_program_does(worker: LocalWorker) -> None:
