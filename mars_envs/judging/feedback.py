@@ -21,8 +21,8 @@ ERROR_CHARS = 200
 FRAMES = 3
 """Innermost frames of a traceback that are shown."""
 
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _OBJECT_ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]+")
+_ADDRESS = re.compile(rf"\b0x[0-9a-fA-F]{{6,}}\b|{_OBJECT_ADDRESS.pattern}")
 # A path starts at the line's start or behind a blank, quote or bracket: "1/2/3" is none.
 _FOLDERS = re.compile(r"(?:(?<=[\s'\"(\[=<])|^)/(?:[^\s/'\"]+/)+", re.MULTILINE)
 _TIMING = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds?)\b")
@@ -162,6 +162,10 @@ def _last_traceback(stderr: str) -> str:
     """Return the last frames and the exception of the last traceback in `stderr`."""
     start = stderr.rfind(_TRACEBACK)
     lines = stderr[max(start, 0) :].removeprefix(_TRACEBACK).strip("\n").split("\n")
+    if start < 0:
+        # Only the tail of the stream is kept, so the head of a long traceback may be missing.
+        cut = next((number for number, line in enumerate(lines) if _FRAME.match(line)), 0)
+        lines = lines[cut:]
     frames: list[list[str]] = []
     for number, line in enumerate(lines):
         if _FRAME.match(line):
