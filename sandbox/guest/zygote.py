@@ -1,0 +1,123 @@
+"""The process that children are forked from. It never sees a program, an input or a result.
+
+So a child inherits nothing of an earlier run. It takes orders from the supervisor over a socket:
+run (with the descriptors of program, input, output, error and setup pipe) or sweep (kill what a
+user id left behind).
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import resource
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from . import child, cleaning
+
+ORDER = struct.Struct(">BIIQQI")  # operation, uid, CPU seconds, address space, file size, processes
+STARTED = struct.Struct(">BI")  # b"P", pid
+ENDED = struct.Struct(">BIdI")  # b"W", wait status, CPU seconds, resident KiB
+RUN, SWEEP, SWEPT = b"R"[0], b"S"[0], b"D"[0]
+
+CONTROL_FD = 3
+SETUP_FD = 4
+_STACK = 64 << 20
+_OPEN_FILES = 64
+
+# What most programs import. Not random, queue or threading: their fork hooks and state cost
+# every child more than they save.
+PRELOADED = (
+    *("array", "bisect", "cmath", "collections", "copy", "functools", "heapq", "itertools"),
+    *("json", "math", "operator", "re", "string", "struct", "typing"),
+)
+
+
+def set_constant_limits() -> None:
+    """Set the limits that no order changes; children inherit them."""
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_STACK, _STACK)
+    _limit(resource.RLIMIT_NOFILE, _OPEN_FILES)
+
+
+def set_order_limits(cpu: int, memory: int, file_size: int, processes: int) -> None:
+    """Set the limits of one run: CPU seconds, bytes, bytes, count (0: leave as it is)."""
+    # One second between the soft and the hard limit, for programs that catch SIGXCPU.
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
+    _limit(resource.RLIMIT_AS, memory)
+    _limit(resource.RLIMIT_FSIZE, file_size)
+    if processes:
+        _limit(resource.RLIMIT_NPROC, processes)
+
+
+def _limit(kind: int, value: int) -> None:
+    hard = resource.getrlimit(kind)[1]
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
+    resource.setrlimit(kind, (value, value))
+
+
+def warm_up() -> None:
+    """Load what children will need and settle the interpreter."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    sys.set_int_max_str_digits(0)
+    gc.freeze()
+
+
+def serve(control: socket.socket) -> Callable[[], NoReturn]:
+    """Follow orders for ever. Returns only in a child: the function that runs its program."""
+    os.setgroups([])
+    set_constant_limits()
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("900")
+    warm_up()
+    control.send(bytes([SWEPT]))
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 6)
+        if not message:
+            os._exit(0)
+        operation, uid, *limits = ORDER.unpack(message)
+        if operation == SWEEP:
+            cleaning.kill_all_of(uid)
+            cleaning.remove_files_of(uid)
+            control.send(bytes([SWEPT]))
+            continue
+        pid = os.fork()
+        if pid == 0:
+            control.detach()  # or its collection would close the child's descriptor 3
+            return _become(uid, limits, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        control.send(STARTED.pack(b"P"[0], pid))
+        _, status, usage = os.wait4(pid, 0)
+        cpu = usage.ru_utime + usage.ru_stime
+        control.send(ENDED.pack(b"W"[0], status, cpu, usage.ru_maxrss))
+
+
+def _become(uid: int, limits: list[int], descriptors: list[int]) -> Callable[[], NoReturn]:
+    """Turn this forked process into the confined child."""
+    program, stdin, stdout, stderr, setup, *channel = descriptors
+    source = os.pread(program, os.fstat(program).st_size, 0)
+    os.setsid()
+    os.dup2(stdin, 0)
+    os.dup2(stdout, 1)
+    os.dup2(stderr, 2)
+    # Received descriptors start right after the control socket: stepping on 3 and 4 is safe in
+    # this order.
+    setup = os.dup(setup)
+    if channel:
+        os.dup2(channel[0], CONTROL_FD)
+    else:
+        os.close(CONTROL_FD)
+    os.dup2(setup, SETUP_FD, inheritable=False)
+    os.closerange(SETUP_FD + 1, _OPEN_FILES)
+    os.chdir(cleaning.TMP)
+    set_order_limits(*limits)
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    return child.prepare(source, SETUP_FD)

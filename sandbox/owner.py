@@ -1,0 +1,36 @@
+"""Who owns a worker: a name for this process that outlives it and cannot be taken over.
+
+A process id alone would be reused one day; with the start time it is unique on a machine.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+
+def this_owner() -> str:
+    """Return `<host>:<pid>:<start time>` of this process."""
+    pid = os.getpid()
+    return f"{socket.gethostname()}:{pid}:{_start_time(pid)}"
+
+
+def is_gone(owner: str) -> bool:
+    """Whether the process that `owner` names has ended. Owners on other hosts count as alive."""
+    host, _, rest = owner.rpartition(":")[0].rpartition(":")
+    pid, start = rest, owner.rpartition(":")[2]
+    if host != socket.gethostname() or not pid.isdigit():
+        return False
+    return _start_time(int(pid)) != start
+
+
+def _start_time(pid: int) -> str:
+    """Return clock ticks from boot to the start of process `pid`; empty if there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return ""
+    state, *fields = text.rpartition(")")[2].split()
+    # A zombie has ended; only its parent has not noticed.
+    return "" if state in "ZX" else fields[18]

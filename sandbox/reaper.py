@@ -1,0 +1,59 @@
+"""Finding and removing what owners that are gone have left: containers and control groups.
+
+Normally nothing is: a guest ends when its host hangs up. A guest that was stopped, or an engine
+that was away at that moment, can leave a container behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from . import cgroup, container
+from .base import SandboxUnavailable
+from .owner import is_gone
+
+if TYPE_CHECKING:
+    import docker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaped:
+    """What was removed."""
+
+    containers: tuple[str, ...]
+    """Names of containers."""
+    groups: int
+    """Number of control group folders."""
+    engine: bool
+    """Whether a Docker engine answered."""
+
+
+def reap(client: docker.DockerClient | None = None) -> Reaped:
+    """Remove the containers and control groups whose owner on this machine has ended.
+
+    Args:
+        client: of the engine to look at; None connects to the one the environment names.
+    """
+    groups = cgroup.reap()
+    if client is not None:
+        return Reaped(containers=_reap_containers(client), groups=groups, engine=True)
+    try:
+        client = container.connect()
+    except SandboxUnavailable:
+        return Reaped(containers=(), groups=groups, engine=False)
+    try:
+        return Reaped(containers=_reap_containers(client), groups=groups, engine=True)
+    finally:
+        client.close()
+
+
+def _reap_containers(client: docker.DockerClient) -> tuple[str, ...]:
+    """Remove containers of ours, running or not, whose owner is gone; return their names."""
+    removed = []
+    label = container.OWNER_LABEL
+    for entry in client.api.containers(all=True, filters={"label": label}):
+        name = entry["Names"][0].lstrip("/")
+        if is_gone(entry["Labels"][label]) and container.remove_container(client, name):
+            removed.append(name)
+    return tuple(removed)
