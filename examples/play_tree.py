@@ -23,10 +23,12 @@ TASK = CodeTask(
 def coder(prompt: str) -> str:
     """Guess at first, read the feedback on a refinement: a stand-in for a language model."""
     if "Expected output:\n10" in prompt:
-        return "n = int(input())\nprint(n * (n + 1) // 2)"
-    if "not valid Python" in prompt:
-        return "n = int(input())\nprint(n)"
-    return "n = int(input()\nprint(n)"
+        program = "n = int(input())\nprint(n * (n + 1) // 2)"
+    elif "not valid Python" in prompt:
+        program = "n = int(input())\nprint(n)"
+    else:
+        program = "n = int(input()\nprint(n)"
+    return f"```python\n{program}\n```"
 
 
 def main(**options: object) -> str:

@@ -26,13 +26,13 @@ from ..spaces import TEXT_LIMIT, UnicodeText, replace_surrogates
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
 from .infos import REQUEST_FIELDS, LastAction, Scalar, describe
-from .judges import JudgeHandle, JudgeSource
 from .presets import resolve_selector
-from .prompts import ParentView, Prompts, resolve_prompts
+from .prompts import ParentView, Prompts
 from .prose_prompts import excerpt
 from .rendering import tree_to_text
 from .search import Expansion, TreeSearch
 from .selection import Selector
+from .sources import JudgeHandle, JudgeSource, PromptsHandle, TaskSet
 from .tree import ROOT, SearchTree
 
 FEATURES = 5
@@ -120,10 +120,10 @@ class TreeSearchEnv(AECEnv[str, Observation, str]):  # type: ignore[misc]  # unt
         self.max_cycles = max_cycles
         self.render_mode = render_mode
         self._selector = resolve_selector(selector, agent_mix)
-        self._prompts = _SharedPrompts(prompts)
+        self._prompts = PromptsHandle(prompts)
         self._stop_on_solved = stop_on_solved
         self._expand_solved = expand_solved
-        self._tasks = _Tasks(load_tasks(tasks))
+        self._tasks = TaskSet(load_tasks(tasks))
         self._judge = JudgeHandle(judge)
         self._np_random: np.random.Generator | None = None
         self._search = self._new_search(seed=0)
@@ -353,42 +353,6 @@ class TreeSearchEnv(AECEnv[str, Observation, str]):  # type: ignore[misc]  # unt
         own = sum(node.agent == agent for node in self.tree)
         left = self._search.nodes_left
         return np.array([*parent, left / self.budget, own / self.budget], dtype=np.float32)
-
-
-class _Tasks(tuple[CodeTask, ...]):
-    """Tasks are frozen, so copies of an environment share them."""
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Tasks:
-        return self
-
-    def find(self, options: Mapping[str, Any]) -> CodeTask | None:
-        """Return the task that the options of `reset` ask for; None: any."""
-        if options.get("task") is None:
-            return None
-        for task in self:
-            if task.task_id == options["task"]:
-                return task
-        some = ", ".join(repr(task.task_id) for task in self[:5])
-        raise ValueError(
-            f"no task {options['task']!r} among {len(self)} tasks (the first are {some})"
-        )
-
-
-class _SharedPrompts:
-    """A set of prompts that may be a module, which neither pickles nor copies by itself."""
-
-    def __init__(self, source: str | Prompts) -> None:
-        self._source = source
-        self.value = resolve_prompts(source)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _SharedPrompts:
-        return self
-
-    def __reduce__(self) -> tuple[type[_SharedPrompts], tuple[str | Prompts]]:
-        source = self._source
-        if type(source).__name__ == "module":
-            source = str(getattr(source, "__name__"))  # noqa: B009  # Prompts has no __name__
-        return _SharedPrompts, (source,)
 
 
 def _agent_names(agents: int | Sequence[str]) -> list[str]:

@@ -1,19 +1,62 @@
-"""The judge of an environment: from plain data to a live object, made when it is first needed.
+"""What an environment is given (tasks, prompts, a judge), in forms that copy and pickle well.
 
-A handle survives `pickle` and `deepcopy` although a live judge (processes, sockets) may not: a copy
-shares the judge, a pickled handle makes its own where it wakes up.
+Tasks are frozen and prompts are functions, so copies share them. A live judge (processes, sockets)
+may not survive a copy or a pickle: its handle does. A copy shares the judge; a pickled handle makes
+its own where it wakes up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any, Self, cast
 
 from ..importing import import_object, is_importable
 from ..judging.base import Judge, Verdict
 from ..tasks.code import CodeTask
+from .prompts import Prompts, resolve_prompts
 
 JudgeSource = str | Judge | Callable[[], Judge]
+
+
+class TaskSet(tuple[CodeTask, ...]):
+    """The tasks that episodes are drawn from."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TaskSet:
+        return self
+
+    def find(self, options: Mapping[str, Any]) -> CodeTask | None:
+        """Return the task that the options of `reset` ask for; None: any.
+
+        Raises:
+            ValueError: there is no such task.
+        """
+        wanted = options.get("task")
+        if wanted is None:
+            return None
+        for task in self:
+            if task.task_id == wanted:
+                return task
+        some = ", ".join(repr(task.task_id) for task in self[:5])
+        raise ValueError(f"no task {wanted!r} among {len(self)} tasks (the first are {some})")
+
+
+class PromptsHandle:
+    """A set of prompts, which may be a module: those neither pickle nor copy by themselves.
+
+    Args:
+        source: see `resolve_prompts`.
+    """
+
+    def __init__(self, source: str | Prompts) -> None:
+        self._source = source.__name__ if isinstance(source, ModuleType) else source
+        self.value = resolve_prompts(source)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PromptsHandle:
+        return self
+
+    def __reduce__(self) -> tuple[type[PromptsHandle], tuple[str | Prompts]]:
+        return PromptsHandle, (self._source,)
 
 
 class JudgeHandle:

@@ -1,0 +1,26 @@
+"""The examples in docstrings are true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mars_envs.metrics",
+        "mars_envs.spaces",
+        "mars_envs.tree_search.env",
+        "mars_envs.tree_search.prose_prompts",
+        "mars_envs.tree_search.rendering",
+        "mars_envs.tree_search.search",
+        "mars_envs.tree_search.tree",
+    ],
+)
+def test_docstring_examples_are_true(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.attempted > 0
+    assert result.failed == 0
