@@ -1,0 +1,81 @@
+"""The tree environments under the collector of `trainers`: both APIs give the same contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from mars_envs import TreeSearchEnv
+from mars_envs.testing import StubJudge, stub_tasks
+from mars_envs.tree_search import INFO_FIELDS, tree_from_infos
+from mars_envs.tree_search.env import env
+from trainers.collect import Episode, collect_all
+from trainers.policies.scripted import ScriptedPolicy
+from trainers.rollout import Request, Rollout
+
+STUBS: dict[str, Any] = {
+    "tasks": "mars_envs.testing:stub_tasks",
+    "judge": "mars_envs.testing:StubJudge",
+    "budget": 12,
+}
+EPISODES = [Episode(episode_id=str(i), group_id="g", seed=i) for i in range(6)]
+
+
+def says(request: Request) -> str:
+    return f"{request.agent} expands {request.info['expand_id']} at {request.info['nodes_left']}"
+
+
+def collected(make: Callable[[], Any], policy: ScriptedPolicy | None = None) -> list[Rollout]:
+    policies = {"p": policy or ScriptedPolicy(says)}
+    return collect_all(make, EPISODES, policies, roles={"coder_*": "p"}, concurrency=3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TreeSearchEnv(**STUBS),
+        lambda: env(**STUBS),
+        lambda: gym.make("mars_envs/TreeSearch-v0", **STUBS),
+    ],
+    ids=["raw", "aec", "gym"],
+)
+def test_every_turn_carries_the_node_that_it_made(make: Callable[[], Any]) -> None:
+    judge, tasks = StubJudge(), {task.task_id: task for task in stub_tasks()}
+    for rollout in collected(make):
+        assert rollout.outcome == "terminated"
+        assert [turn.info["node_id"] for turn in rollout.turns] == list(range(12))
+        assert set(INFO_FIELDS) <= set(rollout.turns[0].info)
+        for turn in rollout.turns:
+            verdict = judge.judge(tasks[rollout.task_id], turn.generation.text)
+            assert (turn.info["score"], turn.info["solved"]) == (verdict.score, verdict.solved)
+            assert turn.reward == float(verdict.solved)
+            expected = f"{turn.agent} expands {turn.info['node_parent_id']} at "
+            assert turn.generation.text == f"{expected}{turn.info['nodes_left'] + 1}"
+        assert rollout.episode_reward == sum(turn.reward for turn in rollout.turns)
+        tree = tree_from_infos((t.agent, t.generation.text, t.info) for t in rollout.turns)
+        assert tree.best is not None
+        assert tree.best.id == rollout.summary["best_node_id"]
+
+
+def test_an_exhausted_agent_leaves_the_tree_to_the_others() -> None:
+    policies = {"short": ScriptedPolicy(["a", "b"]), "long": ScriptedPolicy(says)}
+    rollouts = collect_all(
+        lambda: TreeSearchEnv(**STUBS),
+        EPISODES,
+        policies,
+        roles={"coder_0": "short", "coder_1": "long"},
+    )
+    for rollout in rollouts:
+        assert rollout.outcome == "terminated"
+        agents = [turn.agent for turn in rollout.turns]
+        assert len(agents) == 12
+        assert agents.count("coder_0") <= 2
+
+
+def test_a_team_that_is_exhausted_ends_truncated() -> None:
+    for rollout in collected(lambda: TreeSearchEnv(**STUBS), ScriptedPolicy(["a", "b"])):
+        assert rollout.outcome == "truncated"
+        assert len(rollout.turns) == 4
