@@ -149,9 +149,10 @@ class _Gate:
         self._waiting: dict[int, asyncio.Future[None]] = {}
 
     async def wait(self, key: int) -> None:
-        self._waiting[key] = asyncio.get_running_loop().create_future()
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting[key] = turn
         self._open_if_complete()
-        await self._waiting[key]
+        await turn
 
     def leave(self) -> None:
         """Say that this worker will not come again."""
@@ -159,10 +160,10 @@ class _Gate:
         self._open_if_complete()
 
     def _open_if_complete(self) -> None:
-        if self._waiting and len(self._waiting) == self._workers:
-            # Copied: a worker that is let through fetches its future by key before it goes.
-            for _, future in sorted(self._waiting.items()):
-                future.set_result(None)
+        if len(self._waiting) == self._workers:
+            for _, turn in sorted(self._waiting.items()):
+                if not turn.done():  # else its worker has been cancelled
+                    turn.set_result(None)
             self._waiting = {}
 
 

@@ -99,10 +99,10 @@ def clipped_objective(
         per_token = per_token + kl_beta * kl
         kl_sum = kl.detach().sum()
     total = per_token.masked_fill(~chosen, 0.0).sum()
-    divisor = float(tokens.clamp(min=1)) if normaliser is None else normaliser
+    loss = total / (float(tokens.clamp(min=1)) if normaliser is None else normaliser)
     with torch.no_grad():
         return Objective(
-            loss=total / divisor,
+            loss=loss,
             tokens=tokens,
             ratio_sum=ratio.masked_fill(~chosen, 0.0).sum(),
             clipped_sum=((bounded < free) & chosen).sum(),
