@@ -1,0 +1,241 @@
+"""Figures with their uncertainty, on plain arrays.
+
+Tasks, not samples, are what a benchmark draws at random, so intervals resample *tasks*: several
+samples of one task are no independent evidence. SciPy is imported when it is needed only.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_RESAMPLES = 4999
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure, its interval and how many independent units (tasks) it rests on.
+
+    Without any unit the figure is NaN; with too few for an interval its bounds are.
+    """
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+    def __str__(self) -> str:
+        if not self.n:
+            return "– (n=0)"
+        if math.isnan(self.low):
+            return f"{self.mean:.3f} (n={self.n})"
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}] (n={self.n})"
+
+
+def pass_at_k(n: ArrayLike, c: ArrayLike, k: int) -> NDArray[np.float64]:
+    """Estimate without bias the chance that at least one of `k` samples is right.
+
+    `1 - C(n - c, k) / C(n, k)`, computed as a product (Chen et al., arXiv 2107.03374).
+
+    Args:
+        n: samples drawn, of one task or of each of several.
+        c: right ones among them.
+        k: at most every `n`.
+
+    Returns:
+        The estimate of each task, in the shape of `n` and `c` broadcast.
+
+    Raises:
+        ValueError: not 0 <= c <= n, or k outside 1..n.
+    """
+    drawn, right = np.broadcast_arrays(np.asarray(n), np.asarray(c))
+    if (right < 0).any() or (right > drawn).any():
+        raise ValueError(f"expected 0 <= c <= n, got n={drawn.tolist()}, c={right.tolist()}")
+    if k < 1 or (drawn < k).any():
+        raise ValueError(
+            f"pass@{k} needs {max(k, 1)} samples or more of each task, got n={drawn.tolist()}"
+        )
+    # A factor below 0 would stand for C(wrong, k) with wrong < k, which is 0.
+    steps = np.arange(k)
+    wrong = (drawn - right)[..., None] - steps
+    factors = np.maximum(wrong, 0) / (drawn[..., None] - steps)
+    result: NDArray[np.float64] = 1.0 - factors.prod(axis=-1)
+    return result
+
+
+def mean_estimate(
+    values: ArrayLike, *, confidence: float = 0.95, resamples: int = _RESAMPLES, seed: int = 0
+) -> Estimate:
+    """Estimate the mean of one value per task, with a bootstrap interval.
+
+    The interval is BCa. Where all values are equal there is nothing to resample: for zeros or ones
+    the exact (Clopper-Pearson) interval of a proportion takes its place, since ten successes out of
+    ten do not prove certainty; for other values the interval is a point.
+
+    Args:
+        values: [n], one per task.
+        confidence: of the interval.
+        resamples: of the bootstrap.
+        seed: of the bootstrap.
+    """
+    ones = np.ones(np.shape(values))
+    return ratio_estimate(values, ones, confidence=confidence, resamples=resamples, seed=seed)
+
+
+def ratio_estimate(
+    sums: ArrayLike,
+    counts: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    resamples: int = _RESAMPLES,
+    seed: int = 0,
+) -> Estimate:
+    """Estimate a rate that is pooled over tasks of different size: `sum(sums) / sum(counts)`.
+
+    Args:
+        sums: [n], each task's successes.
+        counts: [n], each task's tries. Tasks without tries are left out.
+        confidence: see `mean_estimate`.
+        resamples: see `mean_estimate`.
+        seed: see `mean_estimate`.
+    """
+    top, bottom = _vectors(sums, counts)
+    top, bottom = top[bottom > 0], bottom[bottom > 0]
+    count = len(top)
+    if not count:
+        return Estimate(math.nan, math.nan, math.nan, 0)
+    mean = float(top.sum() / bottom.sum())
+    rates = top / bottom
+    if np.ptp(rates) == 0:
+        return Estimate(mean, *_degenerate_interval(rates, confidence), count)
+
+    def ratio(a: Any, b: Any, axis: int = -1) -> Any:
+        return a.sum(axis=axis) / b.sum(axis=axis)
+
+    return Estimate(mean, *_bootstrap((top, bottom), ratio, confidence, resamples, seed), count)
+
+
+def paired_difference(
+    after: ArrayLike,
+    before: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    resamples: int = _RESAMPLES,
+    seed: int = 0,
+) -> Estimate:
+    """Estimate the mean difference `after - before` between two measurements of the same tasks.
+
+    Args:
+        after: [n], one value per task.
+        before: [n], of the same tasks in the same order.
+        confidence: see `mean_estimate`.
+        resamples: see `mean_estimate`.
+        seed: see `mean_estimate`.
+    """
+    new, old = _vectors(after, before)
+    change = new - old
+    if len(change) and np.ptp(change) == 0:
+        # A proportion's interval says nothing of differences: no spread, no interval.
+        bounds = (float(change[0]),) * 2 if len(change) > 1 else (math.nan, math.nan)
+        return Estimate(float(change[0]), *bounds, len(change))
+    return mean_estimate(change, confidence=confidence, resamples=resamples, seed=seed)
+
+
+def ratio_difference(
+    first: tuple[ArrayLike, ArrayLike],
+    second: tuple[ArrayLike, ArrayLike],
+    *,
+    confidence: float = 0.95,
+    resamples: int = _RESAMPLES,
+    seed: int = 0,
+) -> Estimate:
+    """Estimate the difference of two pooled rates (see `ratio_estimate`) on the same tasks.
+
+    Args:
+        first: its `(sums, counts)`, [n] each.
+        second: what is subtracted, of the same tasks in the same order.
+        confidence: see `mean_estimate`.
+        resamples: see `mean_estimate`.
+        seed: see `mean_estimate`.
+
+    Returns:
+        `n` counts the tasks that have tries of either kind. A resample that holds no tries of one
+        kind says nothing and is left out.
+    """
+    top_1, bottom_1 = _vectors(*first)
+    top_2, bottom_2 = _vectors(*second)
+    top_1, top_2 = _vectors(top_1, top_2)
+    used = (bottom_1 > 0) | (bottom_2 > 0)
+    data = tuple(column[used] for column in (top_1, bottom_1, top_2, bottom_2))
+    count = int(used.sum())
+    if not count or not data[1].sum() or not data[3].sum():
+        return Estimate(math.nan, math.nan, math.nan, count)
+
+    def difference(a: Any, b: Any, c: Any, d: Any) -> Any:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return a.sum(-1) / b.sum(-1) - c.sum(-1) / d.sum(-1)
+
+    mean = float(difference(*data))
+    rng = np.random.default_rng(seed)
+    picks = rng.integers(count, size=(resamples, count))
+    draws = difference(*(column[picks] for column in data))
+    draws = draws[np.isfinite(draws)]
+    if count < 2 or len(draws) < resamples / 2:
+        return Estimate(mean, math.nan, math.nan, count)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    return Estimate(mean, float(low), float(high), count)
+
+
+def _bootstrap(
+    data: tuple[NDArray[np.float64], ...],
+    statistic: Callable[..., Any],
+    confidence: float,
+    resamples: int,
+    seed: int,
+) -> tuple[float, float]:
+    from scipy import stats
+
+    for method in ("BCa", "percentile"):
+        with warnings.catch_warnings():
+            # BCa gives NaN, with this warning, where its correction cannot be computed.
+            warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+            result = stats.bootstrap(
+                data,
+                statistic,
+                paired=True,
+                vectorized=True,
+                confidence_level=confidence,
+                n_resamples=resamples,
+                method=method,
+                rng=np.random.default_rng(seed),
+            )
+        low, high = result.confidence_interval
+        if np.isfinite(low) and np.isfinite(high):
+            break
+    return float(low), float(high)
+
+
+def _degenerate_interval(rates: NDArray[np.float64], confidence: float) -> tuple[float, float]:
+    from scipy import stats
+
+    value = float(rates[0])
+    if value not in (0.0, 1.0):
+        return (value, value) if len(rates) > 1 else (math.nan, math.nan)
+    interval = stats.binomtest(int(value) * len(rates), len(rates)).proportion_ci(confidence)
+    return float(interval.low), float(interval.high)
+
+
+def _vectors(*columns: Sequence[Any] | ArrayLike) -> tuple[NDArray[np.float64], ...]:
+    vectors = tuple(np.asarray(column, dtype=np.float64) for column in columns)
+    if any(vector.shape != vectors[0].shape or vector.ndim != 1 for vector in vectors):
+        raise ValueError(
+            f"expected columns of one length, got shapes {[vector.shape for vector in vectors]}"
+        )
+    return vectors
