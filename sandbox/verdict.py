@@ -40,7 +40,7 @@ def execution(facts: Facts, limits: Limits, stdout: bytes, stderr: bytes) -> Exe
     Raises:
         WorkerFault: the place broke before the program was confined.
     """
-    if "S" not in facts.stage:
+    if "S" not in facts.stage and not facts.finished:
         raise WorkerFault(
             f"the guest could not confine the program (wait status {facts.wait_status:#x}): "
             f"{stderr.decode('utf-8', 'replace').strip() or 'no message'}"

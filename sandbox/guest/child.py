@@ -1,8 +1,8 @@
 """Running one program: compile it, run it as `__main__`, and leave as the interpreter would.
 
-The setup pipe tells how far it came: `S` once every restriction is in force, `C` if the program
-does not compile, `R` just before its first line. The pipe is closed before that line, so a
-program can fake none of these.
+The setup pipe tells how far it came: a number, `S` once every restriction is in force, `C` if the
+program does not compile, `R` just before its first line. The pipe is closed before that line, so
+a program can fake none of these.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ FILENAME = "solution.py"
 _exit = os._exit
 
 
-def prepare(source: bytes, setup: int) -> Callable[[], NoReturn]:
+def prepare(source: bytes, setup: int, note: int) -> Callable[[], NoReturn]:
     """Compile `source` and return the function that runs it and never returns.
 
     Args:
         source: the program, any bytes at all.
         setup: the writing end of the setup pipe, which this closes.
+        note: a number to write there before the first letter.
     """
-    os.write(setup, b"S")
+    os.write(setup, b"%dS" % note)
     try:
         # Whatever the compiler chokes on (NUL bytes, bad encodings, nesting) makes the program
         # one that does not compile.

@@ -46,13 +46,13 @@ def main() -> Callable[[], NoReturn]:
     seccomp.install()
     zygote.set_constant_limits()
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    os.write(zygote.SETUP_FD, b"%d" % ((usage.ru_utime + usage.ru_stime) * 1e6))
+    start_up_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
     pid = os.fork()
     if pid:
         _wait_for(pid)
     os.setsid()
     zygote.set_order_limits(order["cpu"], order["memory"], order["file_size"], order["processes"])
-    return child.prepare(source, zygote.SETUP_FD)
+    return child.prepare(source, zygote.SETUP_FD, start_up_us)
 
 
 def _wait_for(pid: int) -> NoReturn:

@@ -20,9 +20,9 @@ from typing import NoReturn
 from . import child, cleaning
 
 ORDER = struct.Struct(">BIIQQI")  # operation, uid, CPU seconds, address space, file size, processes
-STARTED = struct.Struct(">BI")  # b"P", pid
-ENDED = struct.Struct(">BIdI")  # b"W", wait status, CPU seconds, resident KiB
-RUN, SWEEP, SWEPT = b"R"[0], b"S"[0], b"D"[0]
+ENDED = struct.Struct(">IdI")  # wait status, CPU seconds, resident KiB
+RUN, SWEEP = b"RS"
+SWEPT = b"D"
 
 CONTROL_FD = 3
 SETUP_FD = 4
@@ -76,7 +76,7 @@ def serve(control: socket.socket) -> Callable[[], NoReturn]:
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("900")
     warm_up()
-    control.send(bytes([SWEPT]))
+    control.send(SWEPT)
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 6)
         if not message:
@@ -85,7 +85,7 @@ def serve(control: socket.socket) -> Callable[[], NoReturn]:
         if operation == SWEEP:
             cleaning.kill_all_of(uid)
             cleaning.remove_files_of(uid)
-            control.send(bytes([SWEPT]))
+            control.send(SWEPT)
             continue
         pid = os.fork()
         if pid == 0:
@@ -93,10 +93,9 @@ def serve(control: socket.socket) -> Callable[[], NoReturn]:
             return _become(uid, limits, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
-        control.send(STARTED.pack(b"P"[0], pid))
         _, status, usage = os.wait4(pid, 0)
         cpu = usage.ru_utime + usage.ru_stime
-        control.send(ENDED.pack(b"W"[0], status, cpu, usage.ru_maxrss))
+        control.send(ENDED.pack(status, cpu, usage.ru_maxrss))
 
 
 def _become(uid: int, limits: list[int], descriptors: list[int]) -> Callable[[], NoReturn]:
@@ -120,4 +119,4 @@ def _become(uid: int, limits: list[int], descriptors: list[int]) -> Callable[[],
     set_order_limits(*limits)
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
-    return child.prepare(source, SETUP_FD)
+    return child.prepare(source, SETUP_FD, os.getpid())
