@@ -113,11 +113,12 @@ def _failure(task: CodeTask, index: int, outcome: CaseOutcome, error: str) -> Ca
     test = task.public[index]
     status = str(outcome.status)
     if isinstance(test, AssertBody):
+        body = encodable(test.body.strip())
         return CaseFeedback(
             name=test.name,
             status=status,
-            input=trim(encodable(test.body.strip()), INPUT_CHARS),
-            error=error,
+            input=trim(body, INPUT_CHARS),
+            error=error.removeprefix(body).removeprefix("; "),
         )
     # How much a program printed before it was stopped depends on the machine's load.
     stopped = status in ("time_limit_exceeded", "memory_limit_exceeded", "output_limit_exceeded")
@@ -149,10 +150,11 @@ def _error(outcome: CaseOutcome, *, time_limit_s: float, memory_mb: int) -> str:
             return _cleaned(_TIMING.sub("…", outcome.message))
     if "Error" in outcome.stderr or _TRACEBACK in outcome.stderr:
         return _last_traceback(outcome.stderr)
+    # A process that the sandbox stopped has a signal, too, and a message that tells more.
+    if outcome.signal is not None and outcome.message in ("", f"ended by signal {outcome.signal}"):
+        return f"ended by {_signal_name(outcome.signal)}"
     if outcome.message:
         return _cleaned(_TIMING.sub("…", outcome.message))
-    if outcome.signal is not None:
-        return f"ended by {_signal_name(outcome.signal)}"
     if outcome.exit_code:
         return f"exited with status {outcome.exit_code}"
     return _cleaned(outcome.stderr.strip())

@@ -76,11 +76,11 @@ def test_tests_that_may_not_be_shown_leave_counts_and_status() -> None:
 
 
 def test_a_failing_assert_is_shown_as_it_stands() -> None:
-    outcome = Outcome("wrong_answer", message="assertion failed")
+    outcome = Outcome("wrong_answer", message="assert f(1) == 2; the last call returned 3")
     failure = feedback(outcome, task=ASSERT_TASK).failure
     assert failure is not None
     assert failure.input == "assert f(1) == 2"
-    assert failure.error == "assertion failed"
+    assert failure.error == "the last call returned 3"
 
 
 def test_a_long_text_keeps_both_ends() -> None:
@@ -170,6 +170,8 @@ def test_errors_are_the_same_everywhere(line: str, shown: str) -> None:
         (Outcome("output_limit_exceeded"), "printed too much"),
         (Outcome("runtime_error", exit_code=3), "exited with status 3"),
         (Outcome("runtime_error", exit_code=None, signal=11), "ended by SIGSEGV"),
+        (Outcome("runtime_error", signal=11, message="ended by signal 11"), "ended by SIGSEGV"),
+        (Outcome("runtime_error", signal=9, message="it ended early"), "it ended early"),
         (Outcome("runtime_error", exit_code=None, signal=99), "ended by signal 99"),
         (Outcome("runtime_error", message="no function named f"), "no function named f"),
         (Outcome("wrong_answer", message="took 0.31 s"), "took …"),
