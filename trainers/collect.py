@@ -160,11 +160,17 @@ class _Gate:
         self._open_if_complete()
 
     def _open_if_complete(self) -> None:
-        if len(self._waiting) == self._workers:
-            for _, turn in sorted(self._waiting.items()):
-                if not turn.done():  # else its worker has been cancelled
-                    turn.set_result(None)
+        if self._waiting and len(self._waiting) == self._workers:
+            turns = [turn for _, turn in sorted(self._waiting.items())]
             self._waiting = {}
+            # Later, not now: the last to come would find its turn done already and go first.
+            asyncio.get_running_loop().call_soon(_let_through, turns)
+
+
+def _let_through(turns: Sequence[asyncio.Future[None]]) -> None:
+    for turn in turns:
+        if not turn.done():  # else its worker has been cancelled
+            turn.set_result(None)
 
 
 async def _work(

@@ -23,9 +23,9 @@ END = VOCABULARY.index("$")
 
 
 class ToyTree(AECEnv):
-    """Two coders grow a random tree; a node is right if it is the letter that the task stands for."""
+    """Two coders grow a random tree; a node is right if it is the letter that the task means."""
 
-    metadata = {"name": "toy_tree_v0", "supports_fail": True, "is_parallelizable": False}
+    metadata = {"name": "toy_tree_v0", "supports_fail": True, "is_parallelizable": False}  # noqa: RUF012
 
     def __init__(self, budget: int = 8, agents: tuple[str, ...] = ("coder_0", "coder_1")) -> None:
         self.possible_agents = list(agents)
