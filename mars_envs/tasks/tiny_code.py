@@ -133,7 +133,10 @@ class TinySpec:
         return text
 
     def task(self) -> CodeTask:
-        """The task itself."""
+        """The task itself; asked for again, the same object, since it is frozen."""
+        return _task(self)
+
+    def _make_task(self) -> CodeTask:
         gold = self.gold
         name = self.compact.replace(", ", "-").replace(" ", "-")
         suffix = f"/{self.b}" if self.kind == "hidden" else ""
@@ -217,6 +220,11 @@ def tiny_tasks(
 def held_out_programs() -> frozenset[TinyProgram]:
     """The gold programs that no training task has."""
     return frozenset(random.Random(_SPLIT_SEED).sample(_all_programs(), HELD_OUT_PROGRAMS))
+
+
+@lru_cache(maxsize=8192)  # more than there are: each of many environments walks over them all
+def _task(spec: TinySpec) -> CodeTask:
+    return spec._make_task()
 
 
 def _all_programs() -> list[TinyProgram]:
