@@ -109,6 +109,7 @@ class GuestWorker:
     def close(self) -> None:
         """Stop and remove it."""
         self._usable = False
+        self._broken = self._broken or WorkerFault(f"worker {self.name} has been closed")
         self._transport.close()
 
     def _request(self, kind: int, source: bytes, stdin: bytes, limits: Limits) -> None:

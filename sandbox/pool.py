@@ -20,6 +20,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -165,7 +166,8 @@ class WorkerPool:
         if _may_be_a_victim(execution, limits):
             _log.info("repeating a run alone: %s on an overloaded machine", execution.status)
             with lease.suspended(), self._lease(alone=True) as quiet:
-                execution = self._run_blaming(quiet, source, stdin, limits)
+                again = self._run_blaming(quiet, source, stdin, limits)
+            return replace(again, retried=True)
         return execution
 
     def _run_blaming(self, lease: _Lease, source: bytes, stdin: bytes, limits: Limits) -> Execution:
@@ -173,7 +175,8 @@ class WorkerPool:
         faults: list[WorkerFault] = []
         for _ in range(2):
             try:
-                return lease.worker().run(source, stdin, limits)
+                execution = lease.worker().run(source, stdin, limits)
+                return replace(execution, retried=True) if faults else execution
             except WorkerFault as fault:
                 _log.warning("%s", fault)
                 lease.discard()
@@ -187,7 +190,9 @@ class WorkerPool:
             lease.discard()
             raise WorkerDied(f"workers break: {faults[-1]}; and a known program gave {canary}")
         return Execution(
-            status=Status.RUNTIME_ERROR, stderr=f"it broke its sandbox twice: {faults[-1]}".encode()
+            status=Status.RUNTIME_ERROR,
+            stderr=f"it broke its sandbox twice: {faults[-1]}".encode(),
+            retried=True,
         )
 
     @contextlib.contextmanager

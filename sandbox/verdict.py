@@ -64,13 +64,16 @@ def _status(facts: Facts, limits: Limits, number: int, stderr: bytes) -> Status 
         return Status.COMPILE_ERROR
     if facts.overflow:
         return Status.OUTPUT_LIMIT_EXCEEDED
+    killed = number == signal.SIGKILL
+    if killed and facts.oom and not facts.timed_out:
+        # Before the clocks: making room for it has cost the program much of its CPU time.
+        return Status.MEMORY_LIMIT_EXCEEDED
     if facts.timed_out or facts.cpu_s > limits.cpu_s or number == signal.SIGXCPU:
         return Status.TIME_LIMIT_EXCEEDED
-    if number == signal.SIGKILL and facts.finished:
+    if killed and facts.finished:
         return None
     if number:
-        killed_for_memory = number == signal.SIGKILL and facts.oom
-        return Status.MEMORY_LIMIT_EXCEEDED if killed_for_memory else Status.RUNTIME_ERROR
+        return Status.RUNTIME_ERROR
     if facts.wait_status:
         lacked_memory = facts.oom or _last_line(stderr).startswith(b"MemoryError")
         return Status.MEMORY_LIMIT_EXCEEDED if lacked_memory else Status.RUNTIME_ERROR

@@ -1,0 +1,246 @@
+"""What a guest does with real programs; the same on every backend."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.pool import WorkerPool
+from sandbox.types import Limits, Status
+from sandbox.worker import Execution, WorkerFault
+
+LIMITS = Limits(cpu_s=2.0)
+
+
+def run(pool: WorkerPool, source: str, stdin: bytes = b"", **limits: object) -> Execution:
+    return pool.run(source.encode(), stdin, Limits(**{"cpu_s": 2.0, **limits}))  # type: ignore[arg-type]
+
+
+def test_output_of_a_program_that_ends_well_counts(pool: WorkerPool) -> None:
+    result = run(pool, "print(sum(map(int, input().split())))", b"1 2 39\n")
+    assert (result.status, result.exit_code, result.signal) == (None, 0, None)
+    assert result.stdout == b"42\n"
+    assert 0 < result.cpu_s < 0.5
+    assert 0 < result.wall_s < 5
+    assert result.stderr == b""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        b"print(1",
+        b"\0",
+        b"print('a\0b')",
+        b"print('\xff')",
+        "print('\ud800')".encode("utf-8", "surrogatepass"),
+        b"(" * 100_000,
+        b"# coding: no-such-codec\n",
+        b"return 1",
+        b"\xff\xfe\x00",
+    ],
+)
+def test_source_that_python_refuses_is_a_compile_error(pool: WorkerPool, source: bytes) -> None:
+    result = pool.run(source, b"", LIMITS)
+    assert result.status is Status.COMPILE_ERROR
+    assert b"Error" in result.stderr
+
+
+def test_a_traceback_shows_the_program_and_nothing_of_the_guest(pool: WorkerPool) -> None:
+    result = run(pool, "def f(x):\n    return 1 // x\nprint('before')\nf(0)\n")
+    assert result.status is Status.RUNTIME_ERROR
+    assert result.exit_code == 1
+    assert result.stdout == b"before\n"
+    assert result.stderr.decode().splitlines()[:5] == [
+        "Traceback (most recent call last):",
+        '  File "solution.py", line 4, in <module>',
+        "    f(0)",
+        '  File "solution.py", line 2, in f',
+        "    return 1 // x",
+    ]
+    assert b"guest" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "stderr"),
+    [
+        ("import sys; sys.exit(3)", 3, b""),
+        ("raise SystemExit('pass')", 1, b"pass\n"),
+        ("exit(4)", 4, b""),
+        ("import sys; sys.exit(256)", 0, b""),
+        ("quit()", 0, b""),
+        ("import os; os._exit(9)", 9, b""),
+    ],
+)
+def test_exit_codes_are_those_of_the_interpreter(
+    pool: WorkerPool, statement: str, code: int, stderr: bytes
+) -> None:
+    result = run(pool, statement)
+    assert (result.exit_code, result.stderr) == (code, stderr)
+    assert result.status is (Status.RUNTIME_ERROR if code else None)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("if __name__ == '__main__':\n    print(__file__)", b"solution.py\n"),
+        ("import sys; print(sys.stdin.buffer.read())", b"b'a b\\n'\n"),
+        ("print(open(0).read(), end='')", b"a b\n"),
+        ("print(open('/dev/stdin').read(), end='')", b"a b\n"),
+        ("open('/dev/stdout', 'w').write('x')", b"x"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff')", b"\xff"),
+        ("print('é')", b"\xc3\xa9\n"),
+        ("print(int('7' * 5000) % 10, len(str(10 ** 9999)))", b"7 10000\n"),
+        ("import os; os.write(1, os.read(0, 99))", b"a b\n"),
+        ("import sys; print(sys.argv)", b"['solution.py']\n"),
+        ("import threading\nthreading.Thread(target=lambda: print('late')).start()", b"late\n"),
+        ("import atexit\natexit.register(print, 'bye')", b"bye\n"),
+        ("import os\nout = os.fdopen(1, 'w')\nout.write('unflushed')", b"unflushed"),
+        ("import sys, io\nsys.stdout = io.StringIO()\nprint('lost')", b""),
+        ("import os\nprint('lost')\nos._exit(0)", b""),
+        ("import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))))", None),
+        ("import subprocess, os\nprint(os.getcwd(), os.listdir('.'))", b"/tmp []\n"),
+        ("open('a.txt', 'w').write('x')\nprint(open('a.txt').read())", b"x\n"),
+        ("import random, queue, decimal, fractions, datetime; print('ok')", b"ok\n"),
+        ("import sys\nsys.setrecursionlimit(10**6)\ndef f(n): return n and 1 + f(n - 1)\n"
+         "print(f(50000))", b"50000\n"),
+    ],
+)  # fmt: skip
+def test_programs_find_what_honest_programs_rely_on(
+    pool: WorkerPool, source: str, expected: bytes | None
+) -> None:
+    result = run(pool, source, b"a b\n")
+    assert (result.status, result.stderr) == (None, b"")
+    if expected is not None:
+        assert result.stdout == expected
+
+
+def test_a_program_that_replaces_excepthook_still_fails(pool: WorkerPool) -> None:
+    result = run(pool, "import sys\nsys.excepthook = lambda *a: print('hooked')\n1 / 0")
+    assert (result.status, result.stdout) == (Status.RUNTIME_ERROR, b"hooked\n")
+
+
+def test_an_endless_loop_exceeds_the_time_limit_by_cpu_time(pool: WorkerPool) -> None:
+    result = run(pool, "while True: pass", cpu_s=1.0)
+    assert result.status is Status.TIME_LIMIT_EXCEEDED
+    assert 0.9 < result.cpu_s < 2.1
+
+
+def test_a_fraction_of_a_second_is_an_exact_limit(pool: WorkerPool) -> None:
+    burn = "import time\nwhile time.process_time() < 0.4: pass\nprint('done')"
+    result = run(pool, burn, cpu_s=0.3)
+    assert result.status is Status.TIME_LIMIT_EXCEEDED
+    assert run(pool, burn, cpu_s=0.9).status is None
+
+
+def test_a_sleeping_program_exceeds_the_time_limit_by_the_clock(pool: WorkerPool) -> None:
+    result = run(pool, "import time\ntime.sleep(60)", wall_s=0.5)
+    assert result.status is Status.TIME_LIMIT_EXCEEDED
+    assert 0.4 < result.wall_s < 5
+    assert result.cpu_s < 0.3
+
+
+def test_time_of_child_processes_counts(pool: WorkerPool) -> None:
+    source = (
+        "import os, time\nif os.fork():\n    os.wait()\nelse:\n"
+        "    while time.process_time() < 0.5: pass\n"
+    )
+    assert run(pool, source, cpu_s=0.3).status is Status.TIME_LIMIT_EXCEEDED
+
+
+def test_a_large_allocation_exceeds_the_memory_limit(pool: WorkerPool) -> None:
+    result = run(pool, "x = bytearray(600 << 20)", memory_mb=256)
+    assert result.status is Status.MEMORY_LIMIT_EXCEEDED
+    assert run(pool, "x = bytearray(100 << 20)", memory_mb=256).status is None
+
+
+def test_too_much_output_is_cut_and_exceeds_the_limit(pool: WorkerPool) -> None:
+    result = run(pool, "while True: print('x' * 999)", output_bytes=5000)
+    assert result.status is Status.OUTPUT_LIMIT_EXCEEDED
+    assert len(result.stdout) == 5000
+    assert run(pool, "print('x' * 4999)", output_bytes=5000).status is None
+
+
+def test_the_tail_of_standard_error_is_kept(pool: WorkerPool) -> None:
+    result = run(pool, "import sys\nsys.stderr.write('a' * 9999 + 'end')", stderr_bytes=10)
+    assert (result.status, result.stderr) == (None, b"aaaaaaaend")
+
+
+def test_death_by_a_signal_is_a_runtime_error(pool: WorkerPool) -> None:
+    result = run(pool, "import os\nos.abort()")
+    assert (result.status, result.signal, result.exit_code) == (Status.RUNTIME_ERROR, 6, None)
+
+
+def test_large_input_need_not_be_read(pool: WorkerPool) -> None:
+    stdin = b"0123456789\n" * 500_000
+    assert run(pool, "print('no')", stdin).stdout == b"no\n"
+    assert run(pool, "print(len(open(0).read()))", stdin).stdout == b"5500000\n"
+
+
+def test_output_of_descendants_is_awaited_only_briefly(pool: WorkerPool) -> None:
+    source = "import os, time\nif os.fork() == 0:\n    time.sleep(60)\nprint('parent')"
+    result = run(pool, source)
+    assert (result.status, result.stdout) == (None, b"parent\n")
+    assert result.wall_s < 2
+
+
+def test_hashes_do_not_depend_on_the_worker(pool: WorkerPool) -> None:
+    with WorkerPool(pool.backend, size=1) as other:
+        first, second = (run(place, "print(hash('mars'))").stdout for place in (pool, other))
+    assert first == second
+
+
+def test_a_session_carries_bytes_both_ways(pool: WorkerPool) -> None:
+    echo = b"import os\nwhile data := os.read(3, 65536): os.write(3, data.upper())\nprint('end')"
+    with pool.session(echo, LIMITS) as session:
+        session.send(b"abc")
+        assert session.receive(10.0) == b"ABC"
+        result = session.finish()
+    assert (result.status, result.stdout) == (None, b"end\n")
+
+
+def test_a_session_with_much_to_say_on_both_sides_does_not_lock_up(pool: WorkerPool) -> None:
+    source = b"import os\nfor _ in range(2000): os.write(3, b'x' * 1000)\nos.read(3, 1)"
+    with pool.session(source, LIMITS) as session:
+        session.send(b"y" * 2_000_000)
+        received = 0
+        while received < 2_000_000:
+            received += len(session.receive(10.0) or b"")
+    assert received == 2_000_000
+
+
+def test_a_session_says_when_the_program_has_ended(pool: WorkerPool) -> None:
+    with pool.session(b"import os\nos.write(3, b'last words')\n1 / 0", LIMITS) as session:
+        assert session.receive(10.0) == b"last words"
+        assert session.receive(10.0) is None
+        session.send(b"too late")
+        result = session.finish()
+    assert result.status is Status.RUNTIME_ERROR
+
+
+def test_a_silent_session_times_out_and_can_be_finished(pool: WorkerPool) -> None:
+    with pool.session(b"import time\ntime.sleep(60)", LIMITS) as session:
+        with pytest.raises(TimeoutError):
+            session.receive(0.1)
+        result = session.finish()
+    assert (result.status, result.signal) == (None, 9)
+
+
+def test_a_session_is_subject_to_the_cpu_limit(pool: WorkerPool) -> None:
+    with pool.session(b"while True: pass", Limits(cpu_s=1.0)) as session:
+        assert session.receive(20.0) is None
+        assert session.finish().status is Status.TIME_LIMIT_EXCEEDED
+
+
+def test_memory_beyond_the_workers_own_is_a_mistake_of_the_caller(pool: WorkerPool) -> None:
+    if "a fresh user id for each test" not in pool.capabilities.guarantees:
+        pytest.skip("without root no group limits a worker's memory")
+    with pytest.raises(ValueError, match="give the backend more: memory_mb="):
+        run(pool, "pass", memory_mb=100_000)
+
+
+def test_a_worker_refuses_after_it_has_been_closed(pool: WorkerPool) -> None:
+    worker = pool.backend.start_worker()
+    assert worker.usable
+    worker.close()
+    worker.close()
+    with pytest.raises(WorkerFault):
+        worker.run(b"print(1)", b"", LIMITS)
