@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import os
+import pickle
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -124,6 +125,8 @@ class CheckpointStore:
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         except OSError as error:
             raise _DamagedError(str(error)) from error
+        except pickle.UnpicklingError as error:
+            raise _DamagedError("it holds more than tensors and plain data") from error
         return state
 
     def _set_aside(self, step: int, damage: Exception) -> None:
