@@ -1,4 +1,16 @@
-"""Run untrusted Python programs and say what they did. Knows nothing of reinforcement learning."""
+"""Run untrusted Python programs and say what they did. Knows nothing of reinforcement learning.
+
+from sandbox import Program, StdioCase, open_sandbox
+
+with open_sandbox() as sandbox:
+    report = sandbox.grade(Program("print(int(input()) * 2)"),
+                           [StdioCase(name="double", stdin="21", expected="42")])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from .base import (
     Capabilities,
@@ -21,18 +33,26 @@ from .types import (
     StdioCase,
 )
 
+if TYPE_CHECKING:
+    from .cache import CacheStats
+    from .factory import open_sandbox
+    from .grader import Grader, RunCache
+
 __distribution__ = "mars-envs"
 
 __all__ = [
     "AssertCase",
+    "CacheStats",
     "Capabilities",
     "Case",
     "CaseResult",
     "Checker",
+    "Grader",
     "ImageError",
     "Limits",
     "Program",
     "Report",
+    "RunCache",
     "Sandbox",
     "SandboxError",
     "SandboxUnavailable",
@@ -40,4 +60,16 @@ __all__ = [
     "StdioCase",
     "UnsupportedCase",
     "WorkerDied",
+    "open_sandbox",
 ]
+
+# The machinery is imported when it is first used; the records above cost next to nothing.
+_LATE = {"CacheStats": "cache", "Grader": "grader", "RunCache": "grader", "open_sandbox": "factory"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_LATE[name]}", __name__), name)
+    globals()[name] = value
+    return value

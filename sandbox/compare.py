@@ -37,7 +37,7 @@ def explain(output: bytes, expected: str, checker: Checker) -> str | None:
 
     The line quotes neither text, so that it may be shown where the expected output may not.
     """
-    wanted = _encode(expected)
+    wanted = encode_text(expected)
     if output == wanted:
         return None
     if checker.kind == "tokens":
@@ -101,7 +101,7 @@ def _lower(text: bytes) -> str:
     return text.decode("utf-8", "surrogateescape").lower()
 
 
-def _encode(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """Invert the decoding of `CaseResult.stdout`; other lone surrogates match no clean byte."""
     try:
         return text.encode("utf-8", "surrogateescape")

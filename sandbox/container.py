@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from .base import Capabilities, SandboxUnavailable
 from .channel import GuestWorker
+from .engine import engine_environment
 from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
 from .owner import this_owner
 from .worker import Worker
@@ -43,7 +44,7 @@ _counter = itertools.count()
 
 
 def connect() -> docker.DockerClient:
-    """Return a client for the engine that the environment names (DOCKER_HOST and so on).
+    """Return a client for the engine that DOCKER_HOST names, or that is found (see `engine`).
 
     Raises:
         SandboxUnavailable: the SDK is not installed, or no engine answers.
@@ -58,7 +59,7 @@ def connect() -> docker.DockerClient:
             "`mars-envs sandbox doctor` says what else can be tried"
         ) from error
     try:
-        return docker.from_env(timeout=_API_S)
+        return docker.from_env(timeout=_API_S, environment=engine_environment())
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
         host = os.environ.get("DOCKER_HOST", "the default socket")
         raise SandboxUnavailable(

@@ -58,7 +58,7 @@ def this_interpreter() -> Interpreter:
     ]
     library_path = f"{PREFIX}/lib"
     mounts = [(str(stdlib), target), (binary, f"{PREFIX}/bin/{name}")]
-    for soname, path in (*_libraries([binary, *extensions]), *_unwinder()):
+    for soname, path in (*shared_libraries([binary, *extensions]), *_unwinder()):
         mounts.append((path, f"{library_path}/{soname}" if soname else path))
     masks = tuple(
         f"{target}/{folder}"
@@ -82,7 +82,7 @@ def _unwinder() -> list[tuple[str, str]]:
     return []
 
 
-def _libraries(files: list[str]) -> list[tuple[str, str]]:
+def shared_libraries(files: list[str]) -> list[tuple[str, str]]:
     """Return (soname, path) of every shared library that `files` need; no soname: the loader."""
     ldd = shutil.which("ldd") or "/usr/bin/ldd"
     try:

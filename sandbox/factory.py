@@ -1,0 +1,135 @@
+"""Opening a sandbox: which backend, how many workers.
+
+A weaker backend is never taken silently, and one without isolation never unless it is named.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any, Literal
+
+from .base import SandboxUnavailable
+from .grader import Grader, RunCache
+from .pool import WorkerPool
+from .worker import Backend
+
+_log = logging.getLogger(__name__)
+_noticed = threading.Event()
+
+_ENGINE_ANSWERS_S = 5
+_NAMES = ("auto", "docker", "bubblewrap", "local")
+
+
+def open_sandbox(
+    backend: Literal["auto", "docker", "bubblewrap", "local"] | str = "auto",
+    *,
+    workers: int | None = None,
+    cache: bool | RunCache = True,
+    **options: Any,
+) -> Grader:
+    """Open a sandbox. Workers start when they are first needed.
+
+    Args:
+        backend: `docker`; `bubblewrap`; `local`, which isolates nothing and is for trusted programs
+            only; or `auto`: docker where an engine answers, else bubblewrap, with a notice.
+        workers: programs that may run at once; None takes the number of cores.
+        cache: whether to remember what programs did, so that the same run is made once; or a cache
+            to share.
+        options: of the backend's class, e.g. `runtime="runsc"` for docker.
+
+    Raises:
+        SandboxUnavailable: the backend, or every one that `auto` tries, cannot work here.
+        ValueError: there is no backend of that name.
+        TypeError: the backend knows no such option, or `auto` was given options.
+    """
+    if backend not in _NAMES:
+        raise ValueError(f"there is no backend {backend!r}; choose one of {', '.join(_NAMES)}")
+    if backend == "auto" and options:
+        raise TypeError(
+            f"backend options ({', '.join(options)}) need a backend chosen by name, not 'auto'"
+        )
+    chosen = _choose() if backend == "auto" else _make(backend, options)
+    memory = (RunCache() if cache else None) if isinstance(cache, bool) else cache
+    return Grader(WorkerPool(chosen, size=workers), cache=memory)
+
+
+def _make(name: str, options: dict[str, Any]) -> Backend:
+    """Return a backend by name after looking whether it can work."""
+    if name == "local":
+        from .local import LocalBackend
+
+        return LocalBackend(**options)
+    if name == "docker":
+        from .container import DockerBackend
+
+        answers = ping_engine()
+        _log.debug("Docker engine %s answers", answers)
+        return DockerBackend(**options)
+    from .bubblewrap import BubblewrapBackend
+
+    bubblewrap = BubblewrapBackend(**options)
+    # A worker is the only proof that the kernel allows one; it costs a fraction of a second.
+    bubblewrap.start_worker().close()
+    return bubblewrap
+
+
+def _choose() -> Backend:
+    try:
+        return _make("docker", {})
+    except SandboxUnavailable as error:
+        no_docker = error
+    try:
+        bubblewrap = _make("bubblewrap", {})
+    except SandboxUnavailable as error:
+        raise SandboxUnavailable(
+            "no sandbox works here; `mars-envs sandbox doctor` says what is missing "
+            f"(docker: {no_docker}; bubblewrap: {error})"
+        ) from error
+    if not _noticed.is_set():
+        _noticed.set()
+        _log.warning(
+            "no Docker engine answers, so programs run in bubblewrap; not guaranteed there: %s "
+            "(`mars-envs sandbox doctor` says more)",
+            "; ".join(bubblewrap.capabilities.missing) or "nothing",
+        )
+    return bubblewrap
+
+
+def ping_engine(timeout_s: int = _ENGINE_ANSWERS_S) -> str:
+    """Return the version of the Docker engine.
+
+    Args:
+        timeout_s: how long it may take to answer.
+
+    Raises:
+        SandboxUnavailable: the SDK is not installed, or no engine answers in time.
+    """
+    try:
+        import docker
+        import docker.errors
+        import requests
+    except ImportError as error:
+        raise SandboxUnavailable(
+            f"the docker SDK is missing ({error}); pip install 'mars-envs[docker]', or see "
+            "`mars-envs sandbox doctor`"
+        ) from error
+    from .engine import engine_environment, engine_host
+
+    host = engine_host()
+    if host is None:
+        raise SandboxUnavailable(
+            "no Docker engine listens on the usual sockets; start one (`make engine` on Debian) or "
+            "set DOCKER_HOST; `mars-envs sandbox doctor` says more"
+        )
+    try:
+        client = docker.from_env(timeout=timeout_s, environment=engine_environment())
+        try:
+            return str(client.version()["Version"])
+        finally:
+            client.close()
+    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        raise SandboxUnavailable(
+            f"no Docker engine answers at {host} within {timeout_s} s: {error}; "
+            "`mars-envs sandbox doctor` says more"
+        ) from error

@@ -1,0 +1,236 @@
+"""Making sure that the guest image is there.
+
+The tag is a hash of the recipe, so another Python, another list of packages or another builder
+gives another image, and an image that is there already is the right one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.metadata
+import io
+import os
+import platform
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from ..base import ImageError, SandboxError
+from .rootfs import write_rootfs
+
+if TYPE_CHECKING:
+    import docker
+
+REPOSITORY = "mars-envs-sandbox"
+Source = Literal["auto", "registry", "host"]
+
+_FOLDER = Path(__file__).parent
+_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+
+
+def ensure_image(
+    client: docker.DockerClient | None = None,
+    *,
+    packages: Sequence[str] = (),
+    source: Source = "auto",
+    pull_timeout_s: float = 60.0,
+) -> str:
+    """Return the tag of the guest image; build it if the engine has none.
+
+    Args:
+        client: of the engine; None connects to the one that is found.
+        packages: distributions, installed here, that programs may import.
+        source: `host` copies the interpreter that runs here and needs no network; `registry`
+            starts from the registry's Python image; `auto` takes `host` where the engine runs the
+            same kind of machine, else `registry`.
+        pull_timeout_s: how long the registry may take.
+
+    Raises:
+        ImageError: it can't be built.
+        SandboxUnavailable: no engine answers.
+    """
+    if source not in ("auto", "registry", "host"):
+        raise ValueError(f"source must be 'auto', 'registry' or 'host', got {source!r}")
+    if isinstance(packages, str):
+        raise ValueError(f"packages must be a list of names, got the string {packages!r}")
+    if client is None:
+        from ..container import connect
+
+        with contextlib.closing(connect()) as client:
+            return ensure_image(
+                client, packages=packages, source=source, pull_timeout_s=pull_timeout_s
+            )
+    wanted = tuple(sorted(set(packages)))
+    builders: dict[str, Callable[[docker.DockerClient, str], None]] = {
+        "host": lambda client, tag: _from_host(client, tag, wanted),
+        "registry": lambda client, tag: _from_registry(client, tag, wanted, pull_timeout_s),
+    }
+    sources = [source] if source != "auto" else _suitable(client)
+    failures: list[str] = []
+    for kind in sources:
+        tag = image_tag(kind, wanted)
+        try:
+            with _one_builder():
+                if not has_image(client, tag):
+                    builders[kind](client, tag)
+        except ImageError as error:
+            failures.append(f"from {kind}: {error}")
+        else:
+            return tag
+    raise ImageError(
+        "the guest image can't be built; "
+        + "; ".join(failures)
+        + "; `mars-envs sandbox doctor` says what else can be tried"
+    )
+
+
+def image_tag(kind: str, packages: Sequence[str] = ()) -> str:
+    """Return the tag of the image that this recipe gives.
+
+    Args:
+        kind: `host` or `registry`.
+        packages: as for `ensure_image`.
+    """
+    recipe = hashlib.sha256()
+    for name in ("build.py", "rootfs.py", "Dockerfile", "../interpreter.py"):
+        recipe.update((_FOLDER / name).read_bytes())
+    python = sys.version if kind == "host" else _PYTHON
+    recipe.update(repr((kind, python, platform.machine(), _pinned(packages))).encode())
+    return f"{REPOSITORY}:py{_PYTHON}-{kind}-{recipe.hexdigest()[:12]}"
+
+
+def has_image(client: docker.DockerClient, tag: str) -> bool:
+    """Return whether the engine has an image of that tag.
+
+    Raises:
+        SandboxError: the engine does not say.
+    """
+    import docker.errors
+    import requests
+
+    try:
+        client.images.get(tag)
+    except docker.errors.ImageNotFound:
+        return False
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise SandboxError(f"the engine does not answer about image {tag}: {error}") from error
+    return True
+
+
+def _suitable(client: docker.DockerClient) -> list[Literal["host", "registry"]]:
+    """Return the ways that may work, best first."""
+    import docker.errors
+    import requests
+
+    try:
+        engine = client.version()
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise SandboxError(f"the engine does not say what it runs on: {error}") from error
+    machine = platform.machine()
+    same = engine.get("Arch") == _ARCHITECTURES.get(machine, machine)
+    if sys.platform == "linux" and engine.get("Os") == "linux" and same:
+        return ["host", "registry"]
+    return ["registry"]
+
+
+def _pinned(packages: Sequence[str]) -> tuple[str, ...]:
+    """Return `name==version` for each package, as installed here."""
+    pins = []
+    for name in packages:
+        try:
+            pins.append(f"{name}=={importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError as error:
+            raise ImageError(
+                f"package {name!r} is not installed here; pip install {name} first, so that the "
+                "guest gets the same version"
+            ) from error
+    return tuple(pins)
+
+
+def _from_host(client: docker.DockerClient, tag: str, packages: tuple[str, ...]) -> None:
+    """Import this machine's interpreter as an image."""
+    import docker.errors
+    import requests
+
+    repository, _, version = tag.partition(":")
+    with tempfile.NamedTemporaryFile(prefix="mars-envs-image-", suffix=".tar") as file:
+        interpreter = write_rootfs(file, packages=packages)
+        file.flush()
+        try:
+            client.api.import_image(
+                src=file.name,
+                repository=repository,
+                tag=version,
+                changes=[
+                    "ENV PATH=/usr/local/bin",
+                    f"ENV LD_LIBRARY_PATH={interpreter.library_path}",
+                    'CMD ["python3"]',
+                ],
+            )
+        except (docker.errors.DockerException, requests.RequestException) as error:
+            raise ImageError(f"the engine refused the import: {error}") from error
+    if not has_image(client, tag):
+        raise ImageError("the engine took the import and has no such image")
+
+
+def _from_registry(
+    client: docker.DockerClient, tag: str, packages: tuple[str, ...], timeout_s: float
+) -> None:
+    """Build the Dockerfile on top of the registry's Python image."""
+    import docker.errors
+    import requests
+
+    base = f"python:{_PYTHON}-slim"
+    if not has_image(client, base):
+        _pull(client, base, timeout_s)
+    arguments = {"PYTHON": _PYTHON, "PACKAGES": " ".join(_pinned(packages))}
+    try:
+        client.images.build(
+            fileobj=io.BytesIO((_FOLDER / "Dockerfile").read_bytes()),
+            tag=tag,
+            buildargs=arguments,
+            rm=True,
+            forcerm=True,
+        )
+    except docker.errors.BuildError as error:
+        log = "".join(str(line.get("stream", "")) for line in error.build_log)
+        raise ImageError(f"the build from {base} failed: {error}: {log[-500:]}") from error
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise ImageError(f"the build from {base} failed: {error}") from error
+
+
+def _pull(client: docker.DockerClient, base: str, timeout_s: float) -> None:
+    """Pull an image, or give up after `timeout_s`: an unreachable registry may never answer."""
+    failures: list[Exception] = []
+
+    def pull() -> None:
+        try:
+            client.images.pull(base)
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=pull, name="sandbox-image-pull", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    if thread.is_alive():
+        raise ImageError(f"the registry did not deliver {base} within {timeout_s:g} s")
+    if failures:
+        raise ImageError(f"{base} can't be pulled: {failures[0]}") from failures[0]
+
+
+@contextlib.contextmanager
+def _one_builder() -> Iterator[None]:
+    """Keep processes of this user from building the same image side by side."""
+    path = Path(tempfile.gettempdir()) / f"mars-envs-image-{os.getuid()}.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
