@@ -16,8 +16,8 @@ from .play import Episode
 class RandomTasks:
     """Draws each step's episodes, as a function of the step alone.
 
-    Call it with a step to get that step's episodes. Tasks of one step differ from each other while
-    there are enough of them.
+    Call it with a step to get that step's episodes. No task comes again in a step before every
+    other one has come.
     """
 
     count: int
@@ -41,8 +41,9 @@ class RandomTasks:
         groups = -(-self.count // self.repeats)
         chosen: list[Any] = [None] * groups
         if self.tasks:
-            picks = rng.choice(len(self.tasks), groups, replace=groups > len(self.tasks))
-            chosen = [self.tasks[int(pick)] for pick in picks]
+            rounds = -(-groups // len(self.tasks))
+            picks = np.concatenate([rng.permutation(len(self.tasks)) for _ in range(rounds)])
+            chosen = [self.tasks[int(pick)] for pick in picks[:groups]]
         seeds = rng.integers(2**31, size=groups * self.repeats)
         return [
             Episode(

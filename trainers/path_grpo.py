@@ -164,8 +164,11 @@ class PathGRPOTrainer:
         self._checkpoints = CheckpointStore(
             self.log.folder / "checkpoints", keep=config.keep_checkpoints
         )
+        settings = dataclasses.asdict(config)
+        sampling = settings.pop("sampling")
         self._identity = {
-            **dataclasses.asdict(config),
+            **settings,
+            **{f"sampling.{key}": value for key, value in sampling.items()},
             "roles": self._roles,
             "trained": sorted(policies),
             **{f"fingerprint.{key}": value for key, value in (fingerprint or {}).items()},
