@@ -1,0 +1,240 @@
+"""The judge over real sandboxes: recorded programs get the verdicts recorded with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mars_envs.judging import CodeJudge, Verdict
+from mars_envs.judging.code import close_shared_sandboxes
+from mars_envs.tasks import AssertBody, CodeTask, ExpectedCase, load_tasks
+from trainers.policies import Recording, load_recordings
+from trainers.policies.replay import reply_text
+
+DOUBLE = CodeTask(
+    task_id="double",
+    statement="Print twice n.",
+    public=(
+        ExpectedCase(name="p1", input="1\n", expected="2\n"),
+        ExpectedCase(name="p2", input="5\n", expected="10\n"),
+    ),
+    hidden=(ExpectedCase(name="h1", input="-3\n", expected="-6\n"),),
+    time_limit_s=1.0,
+)
+FUNCTION = CodeTask(
+    task_id="f",
+    statement="Write f.",
+    public=(AssertBody(name="public/1", body="assert f(1) == 2"),),
+    hidden=(AssertBody(name="hidden", body="def check(c):\n    assert c(5) == 6\n"),),
+    entry_point="f",
+)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)],
+)
+def judge(request: pytest.FixtureRequest) -> Iterator[CodeJudge]:
+    if request.param == "docker":
+        request.getfixturevalue("docker_engine")
+    yield CodeJudge(request.param)
+    close_shared_sandboxes()
+
+
+def fenced(program: str) -> str:
+    return reply_text(Recording(text=program, form="full_program"))
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "score"),
+    [
+        ("print(2 * int(input()))", "accepted", 1.0),
+        ("print(2)", "wrong_answer", 0.5),
+        ("print(abs(2 * int(input())))", "wrong_answer", 1.0),
+        ("print(1 / 0)", "runtime_error", 0.0),
+        ("print(", "compile_error", 0.0),
+        ("print('\0')", "compile_error", 0.0),
+        ("print('\ud800')", "compile_error", 0.0),
+        ("while True: pass", "time_limit_exceeded", 0.0),
+        ("x = [0] * 10**9", "memory_limit_exceeded", 0.0),
+        ("while True: print('x' * 9999)", "output_limit_exceeded", 0.0),
+    ],
+)
+def test_each_kind_of_program_has_its_verdict(
+    judge: CodeJudge, program: str, status: str, score: float
+) -> None:
+    verdict = judge.judge(DOUBLE, fenced(program))
+    assert (verdict.status, verdict.score) == (status, score)
+    assert verdict.solved == (status == "accepted")
+    assert verdict.program == program
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "error"),
+    [
+        ("def f(n):\n    return n + 1", "accepted", None),
+        ("def f(n):\n    return 2", "wrong_answer", None),
+        ("def f(n):\n    return n", "wrong_answer", "returned 1"),
+        ("def f(n):\n    return [][n]", "runtime_error", "line 2, in f"),
+        ("def g(n):\n    return n", "runtime_error", "no function 'f'"),
+        ("def f(n) return", "compile_error", "SyntaxError"),
+    ],
+)
+def test_each_kind_of_function_has_its_verdict(
+    judge: CodeJudge, program: str, status: str, error: str | None
+) -> None:
+    verdict = judge.judge(FUNCTION, fenced(program))
+    assert verdict.status == status
+    failure = verdict.feedback.failure
+    assert (failure is None) == (error is None)
+    if failure is not None:
+        assert failure.input == "assert f(1) == 2"
+        assert error is not None
+        assert error in failure.error
+
+
+def test_feedback_of_a_crash_names_only_the_program(judge: CodeJudge) -> None:
+    failure = judge.judge(
+        DOUBLE, fenced("def f():\n    raise KeyError(object())\nf()")
+    ).feedback.failure
+    assert failure is not None
+    assert failure.error == (
+        'File "solution.py", line 3, in <module>\n  f()\n'
+        'File "solution.py", line 2, in f\n  raise KeyError(object())\n'
+        "KeyError: <object object at 0x…>"
+    )
+
+
+def test_the_same_program_gets_the_same_verdict_from_the_cache(judge: CodeJudge) -> None:
+    program = fenced("# asked twice\nprint(int(input()) + 1)")
+    first, second = judge.judge(DOUBLE, program), judge.judge(DOUBLE, program)
+    assert not first.cached
+    assert second.cached
+    assert first.feedback == second.feedback
+
+
+def test_a_pickled_judge_gives_the_same_verdict(judge: CodeJudge) -> None:
+    program = fenced("print(3)")
+    woken = pickle.loads(pickle.dumps(judge))
+    assert woken.judge(DOUBLE, program).feedback == judge.judge(DOUBLE, program).feedback
+
+
+def test_a_redefined_helper_does_not_reach_the_tests(judge: CodeJudge) -> None:
+    task = CodeTask(
+        task_id="inverse",
+        statement="Write undo.",
+        public=(AssertBody(name="p", body="assert undo(shift(3)) == 3"),),
+        entry_point="undo",
+        helpers="def shift(n):\n    return n + 1\n\n\ndef undo(n):\n    ''' Invert shift. '''\n",
+    )
+    assert judge.judge(task, fenced("def undo(n):\n    return n - shift(0)")).solved
+    cheat = "def shift(n):\n    return n\n\ndef undo(n):\n    return n"
+    assert judge.judge(task, fenced(cheat)).status == "wrong_answer"
+
+
+def judge_all(
+    judge: CodeJudge, asked: list[tuple[CodeTask, Recording]], prefix: bool = False
+) -> list[Verdict]:
+    def one(pair: tuple[CodeTask, Recording]) -> Verdict:
+        task, recording = pair
+        return judge.judge(task, reply_text(recording, prefix=task.helpers if prefix else None))
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        return list(threads.map(one, asked))
+
+
+def kattis(data_dir: Path) -> list[tuple[CodeTask, Recording]]:
+    path = data_dir / "problems" / "kattis_problems.jsonl"
+    tasks = {task.task_id: task for task in load_tasks(path)}
+    return [
+        (tasks[task_id], recording)
+        for task_id, recordings in load_recordings(path).items()
+        for recording in recordings
+    ]
+
+
+def check_kattis(judge: CodeJudge, asked: list[tuple[CodeTask, Recording]]) -> None:
+    verdicts = judge_all(judge, asked)
+    wrong = [
+        (task.task_id, recording.source, verdict.status)
+        for (task, recording), verdict in zip(asked, verdicts, strict=True)
+        if verdict.solved != (recording.label == "AC")
+    ]
+    assert wrong == []
+
+
+@pytest.mark.data
+def test_some_judges_submissions_get_their_recorded_verdicts(
+    judge: CodeJudge, data_dir: Path
+) -> None:
+    asked = [pair for pair in kattis(data_dir) if pair[0].time_limit_s <= 1.0]
+    check_kattis(judge, asked[::6])
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_every_judges_submission_gets_its_recorded_verdict(
+    judge: CodeJudge, data_dir: Path
+) -> None:
+    asked = kattis(data_dir)
+    assert Counter(recording.label for _, recording in asked)["AC"] == 101
+    check_kattis(judge, asked)
+
+
+def canonicals(data_dir: Path) -> list[tuple[CodeTask, Recording]]:
+    path = data_dir / "functions" / "humaneval.jsonl"
+    records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [
+        (task, Recording(text=record["canonical_solution"], form="completion"))
+        for task, record in zip(load_tasks(path), records, strict=True)
+    ]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("number", [32, 33, 38, 47, 50])
+def test_awkward_canonical_solutions_are_accepted(
+    judge: CodeJudge, data_dir: Path, number: int
+) -> None:
+    asked = canonicals(data_dir)[number]
+    assert judge_all(judge, [asked], prefix=True)[0].solved
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_every_canonical_solution_is_accepted(judge: CodeJudge, data_dir: Path) -> None:
+    asked = canonicals(data_dir)
+    assert len(asked) == 164
+    verdicts = judge_all(judge, asked, prefix=True)
+    missed = [
+        task.task_id
+        for (task, _), verdict in zip(asked, verdicts, strict=True)
+        if not verdict.solved
+    ]
+    assert missed == []
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_the_recorded_samples_pass_exactly_as_recorded(judge: CodeJudge, data_dir: Path) -> None:
+    tasks = load_tasks(
+        data_dir / "functions" / "humaneval.jsonl",
+        public_tests=data_dir / "functions" / "humanevalpack_bugs.jsonl",
+    )
+    by_id = {task.task_id: task for task in tasks}
+    recordings = load_recordings(data_dir / "generations" / "codegen16b_pool.jsonl")
+    asked = [(by_id[task_id], one) for task_id, found in recordings.items() for one in found]
+    verdicts = judge_all(judge, asked)
+    passes = Counter(
+        task.task_id for (task, _), verdict in zip(asked, verdicts, strict=True) if verdict.solved
+    )
+    assert len(asked) == 640
+    assert passes.total() == 120
+    assert len(passes) == 17
+    assert [verdict.solved for verdict in verdicts] == [one.label == "pass" for _, one in asked]
