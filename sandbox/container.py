@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from .base import Capabilities, SandboxUnavailable
 from .channel import GuestWorker
-from .engine import engine_environment
+from .engine import engine_environment, listens
 from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
 from .owner import this_owner
 from .worker import Worker
@@ -35,6 +35,7 @@ RUN_LABEL = "sbx.run"
 
 _START_S = 60.0
 _API_S = 60
+_DEFAULT_HOST = "unix:///var/run/docker.sock"
 _PROCESSES = 64
 _STREAM_HEADER = struct.Struct(">BxxxI")
 _STDOUT = 1
@@ -58,10 +59,14 @@ def connect() -> docker.DockerClient:
             f"the docker SDK is missing ({error}): pip install 'mars-envs[docker]'; "
             "`mars-envs sandbox doctor` says what else can be tried"
         ) from error
+    environment = engine_environment()
+    host = environment.get("DOCKER_HOST", _DEFAULT_HOST)
     try:
-        return docker.from_env(timeout=_API_S, environment=engine_environment())
+        # The SDK would leave its socket open behind a failure.
+        if host.startswith("unix://") and not listens(host.removeprefix("unix://")):
+            raise ConnectionRefusedError("nothing listens on that socket")
+        return docker.from_env(timeout=_API_S, environment=environment)
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-        host = os.environ.get("DOCKER_HOST", "the default socket")
         raise SandboxUnavailable(
             f"no Docker engine answers at {host}: {error}; start one or set DOCKER_HOST; "
             "`mars-envs sandbox doctor` says what else can be tried"
@@ -174,7 +179,6 @@ class DockerBackend:
                 working_dir="/tmp",
                 environment=dict(ENVIRONMENT),
                 labels={OWNER_LABEL: this_owner(), RUN_LABEL: _run},
-                runtime=self._runtime,
                 host_config=self._host_config(client),
             )
             # Attached before the start, so that nothing of what it says is lost.
@@ -196,6 +200,7 @@ class DockerBackend:
         memory = f"{self._memory_mb}m"
         return client.api.create_host_config(
             auto_remove=True,
+            runtime=self._runtime,
             network_mode="none",
             read_only=True,
             tmpfs={"/tmp": f"rw,size={self._tmp_mb}m,nr_inodes=4096,noexec,nosuid,nodev,mode=1777"},

@@ -25,7 +25,7 @@ def engine_host() -> str | None:
     if named:
         return named
     for path in _sockets():
-        if _listens(path):
+        if listens(path):
             return f"unix://{path}"
     return None
 
@@ -46,7 +46,8 @@ def _sockets() -> list[str]:
     ]
 
 
-def _listens(path: str) -> bool:
+def listens(path: str) -> bool:
+    """Return whether something accepts connections on the unix socket at `path`."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(_CONNECT_S)
         try:
