@@ -48,6 +48,13 @@ def judge(request: pytest.FixtureRequest) -> Iterator[CodeJudge]:
     close_shared_sandboxes()
 
 
+@pytest.fixture(scope="module")
+def embedded_judge() -> Iterator[CodeJudge]:
+    """For the long lists, which containers would take minutes for."""
+    yield CodeJudge("bubblewrap")
+    close_shared_sandboxes()
+
+
 def fenced(program: str) -> str:
     return reply_text(Recording(text=program, form="full_program"))
 
@@ -181,11 +188,11 @@ def test_some_judges_submissions_get_their_recorded_verdicts(
 @pytest.mark.data
 @pytest.mark.slow
 def test_every_judges_submission_gets_its_recorded_verdict(
-    judge: CodeJudge, data_dir: Path
+    embedded_judge: CodeJudge, data_dir: Path
 ) -> None:
     asked = kattis(data_dir)
     assert Counter(recording.label for _, recording in asked)["AC"] == 101
-    check_kattis(judge, asked)
+    check_kattis(embedded_judge, asked)
 
 
 def canonicals(data_dir: Path) -> list[tuple[CodeTask, Recording]]:
@@ -222,7 +229,9 @@ def test_every_canonical_solution_is_accepted(judge: CodeJudge, data_dir: Path) 
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_the_recorded_samples_pass_exactly_as_recorded(judge: CodeJudge, data_dir: Path) -> None:
+def test_the_recorded_samples_pass_exactly_as_recorded(
+    embedded_judge: CodeJudge, data_dir: Path
+) -> None:
     tasks = load_tasks(
         data_dir / "functions" / "humaneval.jsonl",
         public_tests=data_dir / "functions" / "humanevalpack_bugs.jsonl",
@@ -230,7 +239,7 @@ def test_the_recorded_samples_pass_exactly_as_recorded(judge: CodeJudge, data_di
     by_id = {task.task_id: task for task in tasks}
     recordings = load_recordings(data_dir / "generations" / "codegen16b_pool.jsonl")
     asked = [(by_id[task_id], one) for task_id, found in recordings.items() for one in found]
-    verdicts = judge_all(judge, asked)
+    verdicts = judge_all(embedded_judge, asked)
     passes = Counter(
         task.task_id for (task, _), verdict in zip(asked, verdicts, strict=True) if verdict.solved
     )
