@@ -7,7 +7,6 @@ break the worker for good.
 
 from __future__ import annotations
 
-import math
 import time
 from collections import deque
 from typing import Any, Protocol
@@ -15,7 +14,7 @@ from typing import Any, Protocol
 from .base import SandboxUnavailable
 from .guest import wire
 from .types import Limits
-from .verdict import Facts, execution
+from .verdict import Facts, execution, kernel_cpu_limit
 from .worker import Execution, WorkerFault
 
 _MARGIN_S = 15.0
@@ -247,9 +246,10 @@ class GuestSession:
 
 
 def order(limits: Limits) -> dict[str, Any]:
-    """Return the limits in the guest's terms: whole CPU seconds, bytes, counts."""
+    """Return the limits in the guest's terms: seconds, bytes, counts."""
     return {
-        "cpu": math.ceil(limits.cpu_s),
+        "cpu": kernel_cpu_limit(limits),
+        "cpu_s": limits.cpu_s,
         "wall_s": limits.wall_limit_s,
         "memory": limits.memory_mb << 20,
         "file_size": limits.tmp_mb << 20,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import platform
 import re
@@ -27,7 +26,7 @@ from .base import SandboxUnavailable
 from .guest import wire
 from .spawn import spawn
 from .types import Limits
-from .verdict import Facts, execution
+from .verdict import Facts, execution, kernel_cpu_limit
 from .worker import Execution, WorkerFault
 
 _CHUNK = 1 << 16
@@ -195,7 +194,7 @@ class SoloRun:
                 "program_fd": program,
                 "setup_fd": setup,
                 "channel_fd": None,
-                "cpu": math.ceil(limits.cpu_s),
+                "cpu": kernel_cpu_limit(limits),
                 "memory": limits.memory_mb << 20,
                 "file_size": limits.tmp_mb << 20,
                 "processes": limits.processes + _OWN_PROCESSES if limits_processes() else 0,

@@ -6,6 +6,7 @@ error, to tell running out of memory from other failures; either way the program
 
 from __future__ import annotations
 
+import math
 import signal
 from dataclasses import dataclass
 
@@ -32,6 +33,15 @@ class Facts:
     """Whether it was killed because the host had heard enough."""
     oom: bool = False
     """Whether the memory controller killed a process of the run."""
+
+
+def kernel_cpu_limit(limits: Limits) -> int:
+    """Return the whole CPU seconds after which the kernel ends a process, as a backstop.
+
+    The kernel counts these by sampling, and on a busy machine has been seen to be a sixth early;
+    the verdict is taken on the exact time.
+    """
+    return math.ceil(1.3 * limits.cpu_s + 0.2)
 
 
 def execution(facts: Facts, limits: Limits, stdout: bytes, stderr: bytes) -> Execution:

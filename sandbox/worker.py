@@ -59,7 +59,11 @@ class Session(Protocol):
         ...
 
     def finish(self) -> Execution:
-        """Kill the program if it still runs and return the facts. Must be called exactly once."""
+        """Kill the program if it still runs and return the facts. Must be called exactly once.
+
+        Its channel is closed first, with a moment to end by itself. One killed here within its
+        limits has status None and signal 9.
+        """
         ...
 
 

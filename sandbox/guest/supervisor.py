@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import math
 import os
 import select
 import signal
@@ -230,6 +231,8 @@ class Run:
         self._poll = select.poll()
         self._start_s = time.monotonic()
         self._deadline_s = self._start_s + meta["wall_s"]
+        # A single thread cannot have used its time up any sooner.
+        self._cpu_check_s = self._start_s + meta["cpu_s"]
         self._swept = False
 
         out, out_w = os.pipe()
@@ -273,12 +276,15 @@ class Run:
         while self._result is None or self._pipes:
             if time.monotonic() >= self._deadline_s:
                 self._on_deadline()
-            timeout_s = max(0.0, self._deadline_s - time.monotonic())
+            if self._result is None and time.monotonic() >= self._cpu_check_s:
+                self._check_cpu()
+            timeout_s = max(0.0, min(self._deadline_s, self._cpu_check_s) - time.monotonic())
             for descriptor, _ in self._poll.poll(timeout_s * 1000 + 1):
                 if descriptor in self._sources:
                     self._sources[descriptor]()
             if self._result is not None and not end_s:
                 end_s = time.monotonic()
+                self._cpu_check_s = math.inf
                 self._deadline_s = end_s + _LINGER_S
         self._close()
         status, cpu_s, max_rss_kb = self._result
@@ -305,6 +311,19 @@ class Run:
         else:
             for descriptor in tuple(self._pipes):
                 self._drop(descriptor)
+
+    def _check_cpu(self) -> None:
+        """Kill the main process if its CPU time is used up, else see when that may be."""
+        self._read_setup()
+        pid = self._setup.partition(b"S")[0]
+        left_s = _RETRY_S
+        if pid:
+            # The clock of another process, as clock_getcpuclockid(3) makes it.
+            with contextlib.suppress(OSError):
+                left_s = self._meta["cpu_s"] - time.clock_gettime(~int(pid) << 3 | 2)
+            if left_s < 0:
+                self._kill()
+        self._cpu_check_s = time.monotonic() + max(left_s, _RETRY_S)
 
     def _kill(self) -> None:
         """Kill the main process; if it has not given its number yet, try again soon."""

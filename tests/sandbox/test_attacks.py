@@ -12,7 +12,7 @@ from sandbox.guest import wire
 from sandbox.pool import WorkerPool
 from sandbox.types import Limits, Status
 
-LIMITS = Limits(cpu_s=1.0, wall_s=2.0, memory_mb=256, output_bytes=1 << 16)
+LIMITS = Limits(cpu_s=1.0, wall_s=1.5, memory_mb=256, output_bytes=1 << 16)
 CANARY = b"print(sum(map(int, input().split())))"
 FORGED = wire.pack_parts(
     wire.RESULT,
