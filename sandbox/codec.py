@@ -104,7 +104,7 @@ class _Encoder:
             number = int.__add__(value, 0)
             return number if -_SMALL < number < _SMALL else {"i": format(number, "x")}
         if issubclass(kind, float):
-            return float.__add__(value, 0.0) if kind is not float else value
+            return float.__pos__(value)
         if issubclass(kind, str):
             return _encode_str(str.__str__(value))
         if issubclass(kind, list):
@@ -126,7 +126,7 @@ class _Encoder:
         if issubclass(kind, bytes):
             return {"b": bytes.__getitem__(value, slice(None)).decode("latin-1")}
         if issubclass(kind, complex):
-            return {"c": [complex.__add__(value, 0j).real, complex.__add__(value, 0j).imag]}
+            return {"c": [complex.real.__get__(value), complex.imag.__get__(value)]}
         if kind is range:
             return {
                 "r": [self.encode(part, depth) for part in (value.start, value.stop, value.step)]
