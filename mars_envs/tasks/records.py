@@ -102,7 +102,7 @@ class Record:
         """
         value = self.data.get(field)
         if not isinstance(value, dict):
-            raise self.error(field, "a JSON object", fix="see the format in docs or `load_tasks`")
+            raise self.error(field, "a JSON object", fix="write it in braces, with its fields")
         return Record(file=self.file, line=self.line, data=value, path_in=f"{self.path_in}{field}.")
 
     def children(self, field: str, *, required: bool = True) -> list[Record]:
