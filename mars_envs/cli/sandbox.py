@@ -49,10 +49,15 @@ def reap(config: SandboxConfig) -> int:
     from sandbox.reaper import reap as sweep
 
     _point_at(config)
-    removed = sweep()
-    for name in removed:
+    swept = sweep()
+    for name in swept.containers:
         console.print(name)
-    console.print(f"{len(removed)} container{'' if len(removed) == 1 else 's'} removed")
+    count = len(swept.containers)
+    console.print(f"{count} container{'' if count == 1 else 's'} removed")
+    if swept.groups:
+        console.print(f"{swept.groups} control group{'' if swept.groups == 1 else 's'} removed")
+    if not swept.engine:
+        console.print("no Docker engine answered, so no container could be looked for")
     return 0
 
 
