@@ -69,7 +69,7 @@ class PathGRPOConfig:
     """Passes over the rows of an update."""
     minibatch: int = 64
     """Rows of one optimizer step."""
-    microbatch: int = 64
+    microbatch: int = 32
     """Rows in memory at a time; a minibatch is worked off in such pieces, sorted by length."""
     buffer_rows: int = 64
     """A policy updates once it has gathered this many rows. It uses full minibatches only, oldest
