@@ -10,6 +10,7 @@ import os
 import socket
 from pathlib import Path
 
+SYSTEM_SOCKET = "/var/run/docker.sock"
 ENGINE_SOCKET = "/run/mars-envs-docker/docker.sock"
 """Where `make engine` (image/engine.sh) puts the socket of the engine that it starts."""
 
@@ -39,7 +40,7 @@ def engine_environment() -> dict[str, str]:
 def _sockets() -> list[str]:
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     return [
-        "/var/run/docker.sock",
+        SYSTEM_SOCKET,
         *([f"{runtime}/docker.sock"] if runtime else []),
         str(Path.home() / ".docker" / "run" / "docker.sock"),
         ENGINE_SOCKET,
@@ -47,6 +48,7 @@ def _sockets() -> list[str]:
 
 
 def listens(path: str) -> bool:
+    """Return whether a server accepts connections on the socket at `path`."""
     """Return whether something accepts connections on the unix socket at `path`."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(_CONNECT_S)

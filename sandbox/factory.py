@@ -114,13 +114,19 @@ def ping_engine(timeout_s: int = _ENGINE_ANSWERS_S) -> str:
             f"the docker SDK is missing ({error}); pip install 'mars-envs[docker]', or see "
             "`mars-envs sandbox doctor`"
         ) from error
-    from .engine import engine_environment, engine_host
+    from .engine import engine_environment, engine_host, listens
 
     host = engine_host()
     if host is None:
         raise SandboxUnavailable(
             "no Docker engine listens on the usual sockets; start one (`make engine` on Debian) or "
             "set DOCKER_HOST; `mars-envs sandbox doctor` says more"
+        )
+    # The SDK leaks the socket where no one listens.
+    if host.startswith("unix://") and not listens(host.removeprefix("unix://")):
+        raise SandboxUnavailable(
+            f"no Docker engine answers at {host}; start one or change DOCKER_HOST; "
+            "`mars-envs sandbox doctor` says more"
         )
     try:
         client = docker.from_env(timeout=timeout_s, environment=engine_environment())
