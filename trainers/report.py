@@ -48,6 +48,7 @@ def learning_curve(
     _line(shares, steps, _series(metrics, "degenerate_share"), "degenerate", "C7")
     for axes, label in ((rewards, "mean reward per action"), (shares, "share of episodes")):
         axes.set(xlabel="training step", ylabel=label, ylim=(-0.02, 1.02))
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.grid(alpha=0.3)
         axes.legend(loc="best", frameon=False)
     if title:

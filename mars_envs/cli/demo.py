@@ -32,9 +32,12 @@ if TYPE_CHECKING:
 def demo(config: DemoConfig) -> int:
     """Run the demo, or go on with it, and print what the coders learned."""
     import torch
+    import transformers
 
     # One thread: the models are small, and the sandbox needs the other cores.
     torch.set_num_threads(1)
+    # Saving a tiny coder is no long work.
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.getLogger("trainers").setLevel(logging.ERROR)
     folder = open_run(config)
     console.print(f"run folder: {folder}")

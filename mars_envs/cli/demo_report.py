@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.table import Table
 
 from ..judging.base import Feedback, Verdict
@@ -53,8 +54,8 @@ def report(config: DemoConfig, folder: Path, before: Exam, after: Exam, stats: J
     repair = summarise(hidden).team
     metrics = RunLog(folder).read_metrics()
     degenerate = _mean([record["degenerate_share"] for record in metrics])
-    title = f"Held-out tasks, {'independent samples' if config.baseline else 'tree'} training"
-    console.print(_changes_table(title, changes))
+    kind = "Independent samples" if config.baseline else "Trees"
+    console.print(_changes_table(f"{kind}: held-out tasks", changes))
     console.print(
         "hidden-constant tasks, team trees after training: refining a failure succeeds "
         f"{repair.refine_success}, a fresh try {repair.fresh_success}; "
@@ -74,7 +75,9 @@ def report(config: DemoConfig, folder: Path, before: Exam, after: Exam, stats: J
     if tree is not None:
         console.print("a solved tree of the team:", markup=False)
         console.print(tree, markup=False)
-    picture = learning_curve(metrics, folder / "learning_curve.png", title=title)
+    picture = learning_curve(
+        metrics, folder / "learning_curve.png", title=f"{kind}: training tasks"
+    )
     write_json(
         folder / "results.json",
         {
@@ -161,22 +164,30 @@ def tree_of(rollout: Rollout) -> SearchTree:
 def _changes_table(title: str, changes: Mapping[str, Mapping[str, Change]]) -> Table:
     n = max(change.gain.n for rows in changes.values() for change in rows.values())
     table = Table(
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
         title=f"{title} (n={n} tasks)",
-        caption="means over tasks [95 % bootstrap interval over tasks]; gains are paired by task",
+        caption="means over tasks [95 % bootstrap interval over tasks]; gains are paired by task;\n"
+        + ", ".join(f"{agent} is a {policy}" for agent, policy in ROLES.items()),
     )
     for column in ("agent", "figure", "before", "after", "gain"):
-        table.add_column(column, no_wrap=column in ("agent", "figure"))
+        table.add_column(column, no_wrap=True)
     for who, rows in changes.items():
-        name = f"{who} ({ROLES[who]})" if who in ROLES else who
         for figure, change in rows.items():
             cells = [_cell(part) for part in (change.before, change.after, change.gain)]
-            table.add_row(name if figure == "Pass@1" else "", figure, *cells)
+            table.add_row(who if figure == "Pass@1" else "", figure, *cells)
         table.add_section()
     return table
 
 
 def _cell(estimate: Estimate) -> str:
-    return f"{estimate.mean:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+    mean, low, high = (_short(value) for value in (estimate.mean, estimate.low, estimate.high))
+    return f"{mean} [{low}, {high}]"
+
+
+def _short(value: float) -> str:
+    """Two decimals; no leading zero, so that a row fits a narrow terminal."""
+    return f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.2f}"
 
 
 def _plain(record: Any) -> dict[str, Any]:
