@@ -21,6 +21,7 @@ from .config import DemoConfig
 from .console import console, progress
 from .demo_report import report
 from .exam import Exam, take_exam
+from .judge import open_judge
 from .runs import open_run
 from .team import ROLES, SAMPLING_TOKENS, make_team
 
@@ -39,9 +40,9 @@ def demo(config: DemoConfig) -> int:
     # Saving a tiny coder is no long work.
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.getLogger("trainers").setLevel(logging.ERROR)
+    judge = open_judge(config.sandbox, config.workers)
     folder = open_run(config)
     console.print(f"run folder: {folder}")
-    judge = CodeJudge(config.sandbox, workers=config.workers)
     team = make_team(folder / "coders", seed=config.seed)
     before = _exam(config, folder / "before.jsonl", team, judge, title="exam before")
     _train(config, folder, team, judge)

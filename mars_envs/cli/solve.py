@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from ..errors import InvalidSetting, MarsEnvsError
-from ..judging.code import CodeJudge
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
 from ..tree_search.env import TreeSearchEnv
@@ -20,6 +19,7 @@ from ..tree_search.presets import resolve_selector
 from .agents import Cast, make_cast
 from .config import SolveConfig
 from .console import console, progress
+from .judge import open_judge
 
 if TYPE_CHECKING:
     from trainers.evaluate import Metric
@@ -34,13 +34,13 @@ def solve(config: SolveConfig) -> int:
     """Grow one tree for each task and print what came out; exit status 1 if any tree failed."""
     try:
         resolve_selector(config.selector, config.agent_mix)
-    except ValueError as error:
+    except (ValueError, ImportError, AttributeError) as error:
         raise InvalidSetting(f"--selector: {error}") from error
     every = load_tasks(config.tasks, public_tests=config.public_tests)
     cast = make_cast(config.agents, tasks=every, seed=config.seed)
     tasks = cast.tasks(every)[: config.limit]
     _announce(cast, every, tasks)
-    judge = CodeJudge(config.sandbox, workers=config.workers)
+    judge = open_judge(config.sandbox, config.workers)
     env_fn = partial(
         TreeSearchEnv,
         tasks=tasks,
