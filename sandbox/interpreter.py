@@ -85,9 +85,11 @@ def _unwinder() -> list[tuple[str, str]]:
 def shared_libraries(files: list[str]) -> list[tuple[str, str]]:
     """Return (soname, path) of every shared library that `files` need; no soname: the loader."""
     ldd = shutil.which("ldd") or "/usr/bin/ldd"
+    # The loader's search path as it was for this process: the same name may be found elsewhere.
+    environment = {"LC_ALL": "C", "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
     try:
         answer = subprocess.run(
-            [ldd, *files], capture_output=True, text=True, timeout=60, env={"LC_ALL": "C"}
+            [ldd, *files], capture_output=True, text=True, timeout=60, env=environment
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxUnavailable(

@@ -10,7 +10,6 @@ all others in it.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import re
@@ -190,22 +189,15 @@ class SoloRun:
                 theirs.append(end)
                 self._watch(ours, _bound(take, ours))
             out, err, setup, info = theirs[2:]
-            order: dict[str, object] = {
-                "program_fd": program,
-                "setup_fd": setup,
-                "channel_fd": None,
-                "cpu": kernel_cpu_limit(limits),
-                "memory": limits.memory_mb << 20,
-                "file_size": limits.tmp_mb << 20,
-                "processes": limits.processes + _OWN_PROCESSES if limits_processes() else 0,
-            }
+            channel = -1
             if with_channel:
                 self._channel, other = socket.socketpair()
                 self._channel.setblocking(False)
-                order["channel_fd"] = other.detach()
-                theirs.append(int(str(order["channel_fd"])))
+                channel = other.detach()
+                theirs.append(channel)
                 self._watch(self._channel.fileno(), self._take_channel)
-            arguments = [command[0], "--info-fd", str(info), *command[1:], json.dumps(order)]
+            order = (program, setup, channel, *_numbers(limits))
+            arguments = [command[0], "--info-fd", str(info), *command[1:], *map(str, order)]
             passed = [program, *theirs[4:]]
             return spawn(arguments, stdio=(stdin_fd, out, err), pass_fds=passed)
         except BaseException:
@@ -387,6 +379,12 @@ class SoloRun:
         if channel.fileno() in self._sources:
             events = select.POLLIN | (select.POLLOUT if self._backlog else 0)
             self._poll.modify(channel.fileno(), events)
+
+
+def _numbers(limits: Limits) -> tuple[int, int, int, int]:
+    """Return CPU seconds, address space, file size and processes as the guest wants them."""
+    processes = limits.processes + _OWN_PROCESSES if limits_processes() else 0
+    return kernel_cpu_limit(limits), limits.memory_mb << 20, limits.tmp_mb << 20, processes
 
 
 def _bound(take: Callable[[int], None], descriptor: int) -> Callable[[], None]:

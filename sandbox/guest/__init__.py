@@ -10,13 +10,17 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import json
+import marshal
 import zlib
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-MODULES = ("wire", "seccomp", "child", "cleaning", "zygote", "supervisor", "solo")
-"""In an order in which each needs only earlier ones."""
+MODULES = {
+    "supervisor": ("wire", "seccomp", "limits", "child", "cleaning", "zygote", "supervisor"),
+    "solo": ("seccomp", "limits", "child", "solo"),
+}
+"""What each entry needs, in an order in which each module needs only earlier ones."""
 
 ENVIRONMENT = {
     "HOME": "/tmp",
@@ -36,33 +40,55 @@ FLAGS = ("-P", "-s", "-B")
 # The last call is made at the top of the stack, so that a program has nearly all of the
 # recursion limit for itself.
 _LOADER = """\
-import base64, json, sys, types, zlib
-def load(data):
+import binascii, marshal, sys, types, zlib
+from importlib._bootstrap_external import MAGIC_NUMBER
+def load(code, text):
+    data = code if MAGIC_NUMBER == {magic} else text
     package = types.ModuleType("sbx")
     package.__path__ = []
     sys.modules["sbx"] = package
-    for name, source in json.loads(zlib.decompress(base64.b64decode(data))):
+    for name, part in marshal.loads(zlib.decompress(binascii.a2b_base64(data))):
         module = types.ModuleType("sbx." + name)
         module.__package__ = "sbx"
         sys.modules[module.__name__] = module
         setattr(package, name, module)
-        exec(compile(source, "<guest>/%s.py" % name, "exec"), module.__dict__)
+        if data is text:
+            part = compile(part, "<guest>/%s.py" % name, "exec")
+        exec(part, module.__dict__)
     return package
-load("{data}").{entry}.main()()
+load("{code}", "{text}").{entry}.main()()
 """
 
 
 @functools.cache
 def bootstrap(entry: Literal["supervisor", "solo"]) -> str:
-    """Return the program text for `python -c` that starts the guest at `entry`."""
+    """Return the program text for `python -c` that starts the guest at `entry`.
+
+    It carries the modules compiled, for an interpreter of this one's version, and as text for
+    others.
+    """
+    texts = _texts(entry)
+    codes = [(name, compile(text, f"<guest>/{name}.py", "exec")) for name, text in texts]
+    fields = {"magic": repr(MAGIC_NUMBER), "code": _packed(codes), "text": _packed(texts)}
+    loader = _LOADER.replace("{entry}", entry)
+    for name, value in fields.items():
+        loader = loader.replace("{" + name + "}", value)
+    return loader
+
+
+def _texts(entry: str) -> list[tuple[str, str]]:
     folder = Path(__file__).parent
-    modules = [(name, (folder / f"{name}.py").read_text("utf-8")) for name in MODULES]
-    data = base64.b64encode(zlib.compress(json.dumps(modules).encode(), 9)).decode()
-    return _LOADER.replace("{data}", data).replace("{entry}", entry)
+    return [(name, (folder / f"{name}.py").read_text("utf-8")) for name in MODULES[entry]]
+
+
+def _packed(modules: list[Any]) -> str:
+    return base64.b64encode(zlib.compress(marshal.dumps(modules), 9)).decode()
 
 
 @functools.cache
 def fingerprint() -> str:
     """Return a short hash of the guest's source and the way its interpreter is started."""
-    text = bootstrap("supervisor") + repr((FLAGS, sorted(ENVIRONMENT.items())))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    # Not of what `bootstrap` returns: compiled code differs from one process to the next.
+    texts = [_texts(entry) for entry in MODULES]
+    parts = repr((texts, _LOADER, FLAGS, sorted(ENVIRONMENT.items())))
+    return hashlib.sha256(parts.encode()).hexdigest()[:16]

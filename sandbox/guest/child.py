@@ -10,15 +10,14 @@ from __future__ import annotations
 import atexit
 import builtins
 import gc
-import linecache
 import os
 import sys
-import traceback
 import types
 from collections.abc import Callable
 from typing import NoReturn
 
 CHANNEL_FD = 3
+SETUP_FD = 4
 FILENAME = "solution.py"
 
 _exit = os._exit
@@ -45,10 +44,9 @@ def prepare(source: bytes, setup: int, note: int) -> Callable[[], NoReturn]:
         _report(error)
         _exit(1)
     main = types.ModuleType("__main__")
-    main.__dict__.update(__builtins__=builtins, __file__=FILENAME)
+    main.__dict__.update(__builtins__=builtins, __file__=FILENAME, __loader__=_Loader(source))
     sys.modules["__main__"] = main
     sys.argv = [FILENAME]
-    linecache.cache[FILENAME] = (lambda: source.decode("utf-8", "replace"),)
     _open_streams()
 
     def run() -> NoReturn:
@@ -69,6 +67,16 @@ def prepare(source: bytes, setup: int, note: int) -> Callable[[], NoReturn]:
     return run
 
 
+class _Loader:
+    """Where tracebacks find the lines of the program, which is in no file."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+
+    def get_source(self, name: str) -> str:
+        return self._source.decode("utf-8", "replace")
+
+
 def _open_streams() -> None:
     """Put real streams, with a `.buffer`, on the descriptors 0, 1 and 2."""
     # ruff: noqa: SIM115 - they stay open
@@ -86,6 +94,8 @@ def _report(error: BaseException) -> None:
         if sys.excepthook is not sys.__excepthook__:
             sys.excepthook(type(error), error, error.__traceback__)
         else:
+            import traceback  # a program that does not fail need not pay for it
+
             traceback.print_exception(error, file=sys.stderr)
     except MemoryError:
         os.write(2, b"MemoryError\n")

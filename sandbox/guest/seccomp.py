@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import platform
+import os
 import struct
 
 PR_SET_DUMPABLE = 4
@@ -177,7 +177,7 @@ def install() -> None:
         OSError: the kernel refused.
         RuntimeError: this architecture has no table.
     """
-    code = build(platform.machine())
+    code = build(os.uname().machine)
     program = _Program(len(code) // 8, code)
     _prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1))
     _prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_FILTER_MODE), ctypes.byref(program))

@@ -9,7 +9,6 @@ program's first line.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import resource
 import signal
@@ -17,42 +16,45 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from . import child, seccomp, zygote
+from . import child, limits, seccomp
 
 _SPARE_FD = 100
 
 
 def main() -> Callable[[], NoReturn]:
-    """Confine this process as its argument says; return the function that runs the program.
+    """Confine this process as its arguments say; return the function that runs the program.
+
+    They are the descriptors of program, setup pipe and channel (-1: none), then the limits that
+    `limits.set_for_run` takes.
 
     The setup pipe first gets the microseconds of CPU time that starting up has cost.
     """
-    order = json.loads(sys.argv[1])
-    source = os.pread(order["program_fd"], os.fstat(order["program_fd"]).st_size, 0)
+    program, setup, channel, *numbers = map(int, sys.argv[1:])
+    source = os.pread(program, os.fstat(program).st_size, 0)
     # First out of the way of the numbers that they are to get.
-    setup = fcntl.fcntl(order["setup_fd"], fcntl.F_DUPFD, _SPARE_FD)
-    if order["channel_fd"] is not None:
-        channel = fcntl.fcntl(order["channel_fd"], fcntl.F_DUPFD, _SPARE_FD)
+    setup = fcntl.fcntl(setup, fcntl.F_DUPFD, _SPARE_FD)
+    if channel >= 0:
+        channel = fcntl.fcntl(channel, fcntl.F_DUPFD, _SPARE_FD)
         os.dup2(channel, child.CHANNEL_FD)
     else:
-        os.closerange(child.CHANNEL_FD, zygote.SETUP_FD)
-    os.dup2(setup, zygote.SETUP_FD, inheritable=False)
-    os.closerange(zygote.SETUP_FD + 1, 4096)
+        os.closerange(child.CHANNEL_FD, child.SETUP_FD)
+    os.dup2(setup, child.SETUP_FD, inheritable=False)
+    os.closerange(child.SETUP_FD + 1, 4096)
     sys.set_int_max_str_digits(0)
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # PID 1 is immune to what it does not handle
     seccomp.hide()
     seccomp.install()
-    zygote.set_constant_limits()
+    limits.set_constant()
     usage = resource.getrusage(resource.RUSAGE_SELF)
     start_up_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
     pid = os.fork()
     if pid:
         _wait_for(pid)
     os.setsid()
-    zygote.set_order_limits(order["cpu"], order["memory"], order["file_size"], order["processes"])
-    return child.prepare(source, zygote.SETUP_FD, start_up_us)
+    limits.set_for_run(*numbers)
+    return child.prepare(source, child.SETUP_FD, start_up_us)
 
 
 def _wait_for(pid: int) -> NoReturn:

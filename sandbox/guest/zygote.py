@@ -10,14 +10,13 @@ from __future__ import annotations
 import gc
 import importlib
 import os
-import resource
 import socket
 import struct
 import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from . import child, cleaning
+from . import child, cleaning, limits
 
 ORDER = struct.Struct(">BIIQQI")  # operation, uid, CPU seconds, address space, file size, processes
 ENDED = struct.Struct(">IdI")  # wait status, CPU seconds, resident KiB
@@ -25,40 +24,13 @@ RUN, SWEEP = b"RS"
 SWEPT = b"D"
 
 CONTROL_FD = 3
-SETUP_FD = 4
-_STACK = 64 << 20
-_OPEN_FILES = 64
 
 # What most programs import. Not random, queue or threading: their fork hooks and state cost
 # every child more than they save.
 PRELOADED = (
     *("array", "bisect", "cmath", "collections", "copy", "functools", "heapq", "itertools"),
-    *("json", "math", "operator", "re", "string", "struct", "typing"),
+    *("json", "math", "operator", "re", "string", "struct", "traceback", "typing"),
 )
-
-
-def set_constant_limits() -> None:
-    """Set the limits that no order changes; children inherit them."""
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_STACK, _STACK)
-    _limit(resource.RLIMIT_NOFILE, _OPEN_FILES)
-
-
-def set_order_limits(cpu: int, memory: int, file_size: int, processes: int) -> None:
-    """Set the limits of one run: CPU seconds, bytes, bytes, count (0: leave as it is)."""
-    # One second between the soft and the hard limit, for programs that catch SIGXCPU.
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
-    _limit(resource.RLIMIT_AS, memory)
-    _limit(resource.RLIMIT_FSIZE, file_size)
-    if processes:
-        _limit(resource.RLIMIT_NPROC, processes)
-
-
-def _limit(kind: int, value: int) -> None:
-    hard = resource.getrlimit(kind)[1]
-    if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
-    resource.setrlimit(kind, (value, value))
 
 
 def warm_up() -> None:
@@ -72,7 +44,7 @@ def warm_up() -> None:
 def serve(control: socket.socket) -> Callable[[], NoReturn]:
     """Follow orders for ever. Returns only in a child: the function that runs its program."""
     os.setgroups([])
-    set_constant_limits()
+    limits.set_constant()
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("900")
     warm_up()
@@ -81,7 +53,7 @@ def serve(control: socket.socket) -> Callable[[], NoReturn]:
         message, descriptors, _, _ = socket.recv_fds(control, ORDER.size, 6)
         if not message:
             os._exit(0)
-        operation, uid, *limits = ORDER.unpack(message)
+        operation, uid, *numbers = ORDER.unpack(message)
         if operation == SWEEP:
             cleaning.kill_all_of(uid)
             cleaning.remove_files_of(uid)
@@ -90,7 +62,7 @@ def serve(control: socket.socket) -> Callable[[], NoReturn]:
         pid = os.fork()
         if pid == 0:
             control.detach()  # or its collection would close the child's descriptor 3
-            return _become(uid, limits, descriptors)
+            return _become(uid, numbers, descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         _, status, usage = os.wait4(pid, 0)
@@ -98,7 +70,7 @@ def serve(control: socket.socket) -> Callable[[], NoReturn]:
         control.send(ENDED.pack(status, cpu, usage.ru_maxrss))
 
 
-def _become(uid: int, limits: list[int], descriptors: list[int]) -> Callable[[], NoReturn]:
+def _become(uid: int, numbers: list[int], descriptors: list[int]) -> Callable[[], NoReturn]:
     """Turn this forked process into the confined child."""
     program, stdin, stdout, stderr, setup, *channel = descriptors
     source = os.pread(program, os.fstat(program).st_size, 0)
@@ -113,10 +85,10 @@ def _become(uid: int, limits: list[int], descriptors: list[int]) -> Callable[[],
         os.dup2(channel[0], CONTROL_FD)
     else:
         os.close(CONTROL_FD)
-    os.dup2(setup, SETUP_FD, inheritable=False)
-    os.closerange(SETUP_FD + 1, _OPEN_FILES)
+    os.dup2(setup, child.SETUP_FD, inheritable=False)
+    os.closerange(child.SETUP_FD + 1, limits.OPEN_FILES)
     os.chdir(cleaning.TMP)
-    set_order_limits(*limits)
+    limits.set_for_run(*numbers)
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
-    return child.prepare(source, SETUP_FD, os.getpid())
+    return child.prepare(source, child.SETUP_FD, os.getpid())
