@@ -14,32 +14,23 @@ from __future__ import annotations
 
 import ast
 import base64
-import contextlib
 import functools
 import hashlib
 import importlib.util
 import marshal
-import textwrap
-import time
 import zlib
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from .base import UnsupportedCase, WorkerDied
-from .codec import CodecError, Frames, TooLarge, Tree, check, pack
+from .relay import AssertOutcome, Ended, Relay, driver_limits
 from .types import AssertCase, Limits, Program, Status
-from .worker import Execution, Session, WorkerFault
+from .worker import Execution, Session
 
-ARGUMENT_BYTES = 1 << 24
-"""The longest message from a test to a program."""
 _MODULES = ("codec", "driver_guest", "candidate_guest")
-_DRIVER_CPU_S = 10.0
 _CANARY = b"print(42)"
-_MARGIN_S = 30.0
-"""How much later than its wall-clock limit a worker may report the end of a session."""
 
 # Compiling the modules would cost more than most programs run; a guest of the same bytecode
 # version as the host takes the code as it is.
@@ -68,28 +59,6 @@ class SessionPool(Protocol):
     def session(self, source: bytes, limits: Limits) -> AbstractContextManager[Session]:
         """Lease a worker and start a program with a channel."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssertOutcome:
-    """What came of one assert body."""
-
-    status: Status
-    execution: Execution
-    """Facts about the program's process."""
-    message: str = ""
-    trace: str = ""
-    """The program's traceback, its own frames only."""
-
-
-class _Ended(Exception):
-    """The program has a verdict; a status of None stands for that of its execution."""
-
-    def __init__(self, status: Status | None, message: str = "", trace: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.trace = trace
 
 
 @functools.cache
@@ -123,11 +92,11 @@ def judge(
         candidate_source(program, case.entry_point),
         _driver_source(case.body, case.helpers, case.entry_point),
     )
-    relay = _Relay(case, limits)
+    relay = Relay(case, limits)
     try:
         return _attempt(relay, sources, programs, drivers)
     except WorkerDied:
-        relay = _Relay(case, limits)
+        relay = Relay(case, limits)
     try:
         outcome = _attempt(relay, sources, programs, drivers)
     except WorkerDied as error:
@@ -141,7 +110,7 @@ def judge(
 
 
 def _attempt(
-    relay: _Relay, sources: tuple[bytes, bytes], programs: SessionPool, drivers: SessionPool
+    relay: Relay, sources: tuple[bytes, bytes], programs: SessionPool, drivers: SessionPool
 ) -> AssertOutcome:
     program_source, driver_source = sources
     # Verdicts are caught inside the blocks: a block left by an exception costs its worker.
@@ -149,15 +118,15 @@ def _attempt(
     with programs.session(program_source, relay.limits) as program:
         ended = relay.load(program)
         if ended is None:
-            with drivers.session(driver_source, _driver_limits(relay.limits)) as driver:
+            with drivers.session(driver_source, driver_limits(relay.limits)) as driver:
                 try:
                     relay.run(driver)
-                except _Ended as verdict:
+                except Ended as verdict:
                     ended = verdict
                 except UnsupportedCase as error:
                     broken = error
         if broken is None:
-            return relay.settle(ended or _Ended(Status.ACCEPTED))
+            return relay.settle(ended or Ended(Status.ACCEPTED))
     raise broken
 
 
@@ -206,237 +175,6 @@ def _completed(helpers: str) -> str:
             continue
         return text
     raise UnsupportedCase("the trusted helpers of the test do not compile")
-
-
-def _driver_limits(limits: Limits) -> Limits:
-    """Return limits for the test: it waits while the program runs, and compares large values."""
-    return replace(
-        limits,
-        cpu_s=limits.cpu_s + _DRIVER_CPU_S,
-        wall_s=limits.wall_limit_s + 6 * _DRIVER_CPU_S,
-        memory_mb=max(512, limits.memory_mb),
-    )
-
-
-class _Relay:
-    """Carries messages between one program and one test."""
-
-    def __init__(self, case: AssertCase, limits: Limits) -> None:
-        self.limits = limits
-        self.program_broke = False
-        self._case = case
-        self._inbox = Frames(limits.output_bytes)
-        self._answered = 0
-
-    def load(self, program: Session) -> _Ended | None:
-        """Wait until the program has been loaded; return a verdict if it could not be."""
-        self._program = program
-        self._deadline = time.monotonic() + self.limits.wall_limit_s + _MARGIN_S
-        try:
-            kind, *rest = self._from_program("while it was loaded")
-        except _Ended as verdict:
-            return verdict
-        if kind == "ready":
-            return None
-        if kind == "missing":
-            message = f"the program defines no function {self._case.entry_point!r}"
-            return _Ended(Status.RUNTIME_ERROR, message)
-        status = {"compile_error": Status.COMPILE_ERROR, "load_error": Status.RUNTIME_ERROR}
-        if kind not in status or not _all_strings(rest, 2):
-            return _forged()
-        return _Ended(_memory(rest[0]) or status[kind], rest[0], rest[1])
-
-    def run(self, driver: Session) -> None:
-        """Relay calls until the test ends; return if it passed.
-
-        Raises:
-            _Ended: it did not.
-            UnsupportedCase: the test is broken.
-        """
-        frames = Frames(ARGUMENT_BYTES)
-        trace = ""
-        while True:
-            kind, *rest = self._from_driver(driver, frames)
-            if kind == "done":
-                return self._conclude(*rest, trace=trace)
-            self._to_program("call", *map(_untupled, rest))
-            answer, trace = self._answer()
-            self._answered += 1
-            driver.send(pack(_untupled(answer)))
-
-    def settle(self, ended: _Ended) -> AssertOutcome:
-        """Let the program end, and weigh the kernel's facts against the verdict of the relay."""
-        self._to_program("stop")
-        if ended.status is Status.ACCEPTED:
-            self._drain()
-        with self._blaming_program():
-            facts = self._program.finish()
-        limit_hit = facts.status in (
-            Status.TIME_LIMIT_EXCEEDED,
-            Status.MEMORY_LIMIT_EXCEEDED,
-            Status.OUTPUT_LIMIT_EXCEEDED,
-        )
-        status = ended.status
-        if limit_hit or status is None:
-            status = facts.status or Status.RUNTIME_ERROR
-        return AssertOutcome(
-            status=status, execution=facts, message=ended.message, trace=ended.trace
-        )
-
-    def _answer(self) -> tuple[list[Tree], str]:
-        """Wait for the answer to a call; return it for the driver, and a traceback if it raised."""
-        kind, *rest = self._from_program("during a call")
-        if kind == "too_large":
-            raise _Ended(Status.OUTPUT_LIMIT_EXCEEDED, "the function returned too large a value")
-        if kind == "returned" and len(rest) == 2:
-            value, changed = rest
-            check(value)
-            if changed is not None:
-                check(changed)
-                if not (isinstance(changed, list) and len(changed) == 2):
-                    raise _forged()
-                if not (isinstance(changed[0], list) and changed[1][0] == "d"):
-                    raise _forged()
-            return ["returned", value, changed], ""
-        if kind == "raised" and len(rest) == 4 and _all_strings(rest[2:], 2):
-            names, arguments, message, trace = rest
-            check(arguments)
-            if not (isinstance(names, list) and _all_strings(names, len(names))):
-                raise _forged()
-            return ["raised", names, arguments, message], trace
-        raise _forged()
-
-    def _conclude(
-        self, kind: str, text: str, line: int, answered: int, last: str, *, trace: str
-    ) -> None:
-        statement = _statement(self._case.body, line)
-        place = f" in `{statement}`" if statement else ""
-        if kind == "unsupported":
-            raise UnsupportedCase(f"test {self._case.name!r}{place}: {text}")
-        if kind == "broken" or not answered:
-            what = text or "it never calls the function"
-            raise UnsupportedCase(f"test {self._case.name!r} is broken{place}: {what}")
-        if kind == "passed":
-            return
-        if kind == "candidate":
-            raise _Ended(_memory(text) or Status.RUNTIME_ERROR, f"{text}{place}", trace)
-        if kind == "assertion":
-            note = f"; the last call returned {last}" if last else ""
-            raise _Ended(Status.WRONG_ANSWER, f"{statement or text}{note}")
-        note = f"; the last call returned {last}" if last else ""
-        raise _Ended(Status.WRONG_ANSWER, f"{text}{place}{note}")
-
-    def _from_program(self, when: str) -> list[Tree]:
-        """Return the program's next message.
-
-        Raises:
-            _Ended: it sent none, or none that it may send.
-        """
-        try:
-            while (message := self._inbox.pop()) is None:
-                left = self._deadline - time.monotonic()
-                with self._blaming_program():
-                    data = self._program.receive(max(0.0, left))
-                if data is None:
-                    raise _Ended(None, f"the program ended {when}")
-                self._inbox.feed(data)
-        except TooLarge as error:
-            raise _Ended(
-                Status.OUTPUT_LIMIT_EXCEEDED, "the function returned too large a value"
-            ) from error
-        except CodecError as error:
-            raise _forged() from error
-        except TimeoutError as error:
-            raise _Ended(Status.TIME_LIMIT_EXCEEDED, f"the program was silent {when}") from error
-        return list(message)
-
-    def _from_driver(self, driver: Session, frames: Frames) -> list[Tree]:
-        limit = self.limits.wall_limit_s + 6 * _DRIVER_CPU_S + _MARGIN_S
-        try:
-            while (message := frames.pop()) is None:
-                data = driver.receive(limit)
-                if data is None:
-                    raise self._blame_for_driver(driver)
-                frames.feed(data)
-        except TooLarge as error:
-            raise UnsupportedCase(
-                f"test {self._case.name!r} passes an argument that is too large: {error}"
-            ) from error
-        except TimeoutError as error:
-            raise WorkerDied(f"the driver of test {self._case.name!r} fell silent") from error
-        return list(message)
-
-    def _blame_for_driver(self, driver: Session) -> Exception:
-        """Return the verdict on a test that ended without a word.
-
-        Values of the program may make an honest test loop for ever or fill its memory, so from its
-        first answer on that counts against the program, as it would had both shared a process.
-        """
-        facts = driver.finish()
-        why = facts.status or f"exit status {facts.exit_code}"
-        if self._answered:
-            return _Ended(
-                facts.status or Status.WRONG_ANSWER,
-                f"with the values that the program returned, the test did not finish ({why})",
-            )
-        tail = facts.stderr.decode("utf-8", "replace").strip()[-500:]
-        return UnsupportedCase(f"test {self._case.name!r} is broken ({why}): {tail or 'no output'}")
-
-    def _drain(self) -> None:
-        try:
-            with self._blaming_program():
-                while self._program.receive(1.0) is not None:
-                    pass
-        except TimeoutError:
-            pass  # `finish` kills it
-
-    def _to_program(self, *message: Tree) -> None:
-        with self._blaming_program():
-            self._program.send(pack(list(message)))
-
-    @contextlib.contextmanager
-    def _blaming_program(self) -> Iterator[None]:
-        """Note on whose side a worker broke."""
-        try:
-            yield
-        except WorkerFault:
-            self.program_broke = True
-            raise
-
-
-def _forged() -> _Ended:
-    return _Ended(Status.RUNTIME_ERROR, "the program wrote to the channel of its caller")
-
-
-def _memory(text: str) -> Status | None:
-    return Status.MEMORY_LIMIT_EXCEEDED if text.startswith("MemoryError") else None
-
-
-def _all_strings(values: list[Tree], count: int) -> bool:
-    return len(values) == count and all(isinstance(value, str) for value in values)
-
-
-def _untupled(tree: Tree) -> Tree:
-    """Return the JSON-able form of a parsed tree: tags become objects again."""
-    if isinstance(tree, list):
-        return [_untupled(item) for item in tree]
-    if isinstance(tree, tuple):
-        return {tree[0]: _untupled(tree[1])}
-    return tree
-
-
-def _statement(body: str, line: int) -> str:
-    """Return the innermost statement of `body` that covers `line`, on one line."""
-    found: ast.stmt | None = None
-    for node in ast.walk(ast.parse(body)):
-        if (
-            isinstance(node, ast.stmt)
-            and node.lineno <= line <= (node.end_lineno or 0)
-            and (found is None or node.lineno >= found.lineno)
-        ):
-            found = node
-    text = ast.get_source_segment(body, found) if found is not None else None
-    return textwrap.shorten(text, 300, placeholder=" ...") if text else ""
 
 
 def _magic() -> bytes:

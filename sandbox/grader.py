@@ -18,8 +18,8 @@ from typing import Self, TypeVar
 from . import compare, drivers
 from .base import Capabilities
 from .cache import CacheStats, FlightCache, key
-from .drivers import AssertOutcome
 from .pool import WorkerPool
+from .relay import AssertOutcome
 from .types import AssertCase, Case, CaseResult, Limits, Program, Report, Status, StdioCase
 from .worker import Execution
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import drivers
+from sandbox import drivers, relay
 from sandbox.base import UnsupportedCase, WorkerDied
 from sandbox.drivers import AssertOutcome, judge
 from sandbox.local import LocalBackend, LocalSession, LocalWorker
@@ -237,6 +237,10 @@ CHANNEL_FORGERIES = {
     "a huge header": "b'\\xff\\xff\\xff\\xff'",
     "malformed changes": "pack(['returned', 1, [[1], {'t': []}]])",
     "changes of no kind": "pack(['returned', 1, [[1], None]])",
+    "a kind that is a list": "pack([[1], 2])",
+    "a value nested too deeply": "pack(['returned', json.loads('[' * 300 + ']' * 300), None])",
+    "an exception without a class": "pack(['raised', [], [], 'text', 'trace'])",
+    "an exception of classes that are none": "pack(['raised', [1], [], 'text', 'trace'])",
 }
 
 
@@ -259,14 +263,16 @@ def test_forgeries_are_rejected_by_isolated_backends(isolated: Pools, name: str)
     assert run(isolated, "def f(x): return x % 1.0", TRUNCATE).status is Status.ACCEPTED
 
 
+@pytest.mark.parametrize("when", ["at load", "in a call"])
 @pytest.mark.parametrize("name", CHANNEL_FORGERIES)
-def test_writing_to_the_channel_is_never_accepted(local: Pools, name: str) -> None:
+def test_writing_to_the_channel_is_never_accepted(local: Pools, name: str, when: str) -> None:
     program = f"""
 import json, os
 def pack(message):
     data = json.dumps(message).encode()
     return len(data).to_bytes(4, "big") + data
-os.write(3, {CHANNEL_FORGERIES[name]} * 2)
+if {when == "at load"}:
+    os.write(3, {CHANNEL_FORGERIES[name]} * 2)
 def f(x):
     os.write(3, {CHANNEL_FORGERIES[name]} * 2)
     return x
@@ -390,7 +396,7 @@ def test_a_value_of_the_wrong_shape_is_a_wrong_answer_with_the_error(local: Pool
 def test_a_value_that_keeps_the_test_busy_counts_against_the_program(
     local: Pools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drivers, "_DRIVER_CPU_S", 0.5)
+    monkeypatch.setattr(relay, "_DRIVER_CPU_S", 0.5)
     body = "value = f(1)\nwhile value != 5:\n    pass"
     outcome = run(local, DOUBLE, body, limits=Limits(cpu_s=0.5, wall_s=5))
     assert outcome.status is Status.TIME_LIMIT_EXCEEDED

@@ -78,7 +78,7 @@ def test_a_signal_is_a_runtime_error(worker: LocalWorker) -> None:
 def test_an_endless_loop_exceeds_the_cpu_limit(worker: LocalWorker) -> None:
     done = run(worker, "while True: pass")
     assert done.status is Status.TIME_LIMIT_EXCEEDED
-    assert done.cpu_s >= 0.9
+    assert done.cpu_s >= 0.5
 
 
 def test_the_cpu_limit_is_exact_below_a_second(worker: LocalWorker) -> None:
