@@ -77,9 +77,9 @@ class DemoConfig:
 
     seed: int = 0
     """Seed of everything: models, warm-up, trees, sampling, evaluation."""
-    steps: int = 80
+    steps: int = 40
     """Training steps."""
-    trees: int = 32
+    trees: int = 64
     """Trees per training step."""
     budget: int = 8
     """Nodes per tree."""

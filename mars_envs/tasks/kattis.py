@@ -6,6 +6,8 @@ set serves search and reward: the task is marked `oracle` and its tests are not 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .code import CodeTask, ExpectedCase, OutputRule
 from .records import Record
 
@@ -14,6 +16,9 @@ REQUIRED = ("id", "statement", "tests", "checker")
 
 MEMORY_MB = 1024
 """The packages publish no limit of their own; this is Kattis' usual one."""
+
+SHOWN_CHARACTERS = 1000
+"""A sample that is longer than this is left out of the statement."""
 
 _FLAGS = (
     "float_tolerance E, float_absolute_tolerance E, float_relative_tolerance E, case_sensitive, "
@@ -41,7 +46,7 @@ def task_from_record(record: Record) -> CodeTask:
     limit = "time_limit_s" if record.has("time_limit_s") else "time_limit_s_suggested"
     return CodeTask(
         task_id=record.filled("id"),
-        statement=record.filled("statement"),
+        statement=_statement(record.filled("statement"), [] if oracle else samples),
         public=tuple(samples or secret),
         hidden=() if oracle else tuple(secret),
         rule=_rule(record.child("checker")),
@@ -55,6 +60,16 @@ def task_from_record(record: Record) -> CodeTask:
             if record.has(key)
         },
     )
+
+
+def _statement(text: str, samples: Sequence[ExpectedCase]) -> str:
+    """Return the statement with its samples, which the packages keep in files of their own."""
+    shown = [text.rstrip("\n")]
+    for number, sample in enumerate(samples, start=1):
+        if len(sample.input) + len(sample.expected) <= SHOWN_CHARACTERS:
+            shown.append(f"Sample input {number}:\n{sample.input.rstrip()}")
+            shown.append(f"Sample output {number}:\n{sample.expected.rstrip()}")
+    return "\n\n".join(shown) + "\n"
 
 
 def _rule(checker: Record) -> OutputRule:

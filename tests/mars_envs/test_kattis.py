@@ -35,12 +35,26 @@ def load(tmp_path: Path, **fields: Any) -> CodeTask:
 def test_samples_are_public_and_secret_tests_hidden(tmp_path: Path) -> None:
     task = load(tmp_path)
     assert task.task_id == "p/sum"
-    assert task.statement == "Add $a$ and $b$."
     assert task.public == (ExpectedCase(name="sample/1", input="1 2\n", expected="3\n"),)
     assert task.hidden == (ExpectedCase(name="secret/1", input="2 2\n", expected="4\n"),)
     assert not task.oracle
     assert task.show_tests
     assert task.meta == {"name": "Sum"}
+
+
+def test_the_statement_ends_with_the_samples_as_judges_publish_them_in_files(
+    tmp_path: Path,
+) -> None:
+    assert load(tmp_path).statement == (
+        "Add $a$ and $b$.\n\nSample input 1:\n1 2\n\nSample output 1:\n3\n"
+    )
+
+
+def test_a_long_sample_and_an_oracle_tasks_samples_are_not_shown(tmp_path: Path) -> None:
+    sample, secret = problem()["tests"]
+    long = {**sample, "input": "1 " * 600}
+    assert load(tmp_path, tests=[long, secret]).statement == "Add $a$ and $b$.\n"
+    assert load(tmp_path, tests=[sample]).statement == "Add $a$ and $b$.\n"
 
 
 @pytest.mark.parametrize("index", [0, 1], ids=["samples only", "secret only"])
