@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from rich.panel import Panel
 from rich.table import Table
 
 from .config import SandboxConfig
@@ -11,25 +12,24 @@ from .console import console
 
 
 def doctor(config: SandboxConfig) -> int:
-    """Print a table of the backends; exit status 1 where none can run untrusted programs."""
+    """Print what is known of each backend; exit status 1 where none can run untrusted programs."""
     from sandbox.doctor import diagnose
 
     _point_at(config)
     findings = diagnose()
-    table = Table(title="Sandbox backends", show_lines=True)
-    for column in ("backend", "usable", "isolated", "version", "guarantees", "missing", "remedy"):
-        table.add_column(column, overflow="fold")
     for found in findings:
-        table.add_row(
-            found.backend,
-            "[green]yes[/]" if found.usable else "[red]no[/]",
-            "yes" if found.isolated else "no",
-            found.version,
-            "\n".join(found.guarantees),
-            "\n".join(found.missing),
-            found.remedy,
-        )
-    console.print(table)
+        facts = Table.grid(padding=(0, 2))
+        for label, lines in (
+            ("version", (found.version,)),
+            ("guarantees", found.guarantees),
+            ("missing", found.missing),
+            ("remedy", (found.remedy,)),
+        ):
+            if any(lines):
+                facts.add_row(label, "\n".join(lines))
+        state = "[green]usable[/]" if found.usable else "[red]not usable[/]"
+        trust = "" if found.isolated else ", for trusted programs only"
+        console.print(Panel(facts, title=f"{found.backend}: {state}{trust}", title_align="left"))
     return 0 if any(found.usable and found.isolated for found in findings) else 1
 
 
