@@ -6,6 +6,7 @@ import os
 
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from .config import SandboxConfig
 from .console import console
@@ -26,7 +27,7 @@ def doctor(config: SandboxConfig) -> int:
             ("remedy", (found.remedy,)),
         ):
             if any(lines):
-                facts.add_row(label, "\n".join(lines))
+                facts.add_row(label, Text("\n".join(lines)))
         state = "[green]usable[/]" if found.usable else "[red]not usable[/]"
         trust = "" if found.isolated else ", for trusted programs only"
         console.print(Panel(facts, title=f"{found.backend}: {state}{trust}", title_align="left"))

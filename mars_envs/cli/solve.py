@@ -72,8 +72,10 @@ def solve(config: SolveConfig) -> int:
     if failed:
         first = next(rollout for rollout in rollouts if rollout.outcome == "failed")
         console.print(
-            f"[red]{failed} of {len(rollouts)} trees failed and are in no figure above; the first: "
-            f"{first.task_id}: {first.summary.get('failure', 'reason not known')}[/]"
+            f"{failed} of {len(rollouts)} trees failed and are in no figure above; the first: "
+            f"{first.task_id}: {first.summary.get('failure', 'reason not known')}",
+            style="red",
+            markup=False,
         )
     return 1 if failed else 0
 
