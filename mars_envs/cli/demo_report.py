@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.table import Table
 
-from ..judging.base import Feedback, Verdict
 from ..judging.code import JudgeStats
-from ..judging.extract import extract_program
+from ..tree_search.infos import tree_from_infos
 from ..tree_search.rendering import tree_to_text
-from ..tree_search.tree import SearchTree
 from .config import DemoConfig
 from .console import console
 from .exam import TEAM, Exam, is_hidden_constant
@@ -131,34 +129,8 @@ def example_tree(rollouts: Sequence[Rollout]) -> str | None:
     if not solved:
         return None
     chosen = max(solved, key=interest)
-    return f"{chosen.task_id}\n{tree_to_text(tree_of(chosen), programs=True)}"
-
-
-def tree_of(rollout: Rollout) -> SearchTree:
-    """Return the tree that a rollout grew; feedback texts are not part of a rollout."""
-    tree = SearchTree()
-    for turn in rollout.turns:
-        info = turn.info
-        passed, total, status = (
-            int(info["public_passed"]),
-            int(info["public_total"]),
-            info["status"],
-        )
-        tree.add(
-            int(info["node_parent_id"]),
-            turn.agent,
-            Verdict(
-                score=float(info["score"]),
-                solved=bool(info["solved"]),
-                status=str(status),
-                public_passed=passed,
-                public_total=total,
-                feedback=Feedback(passed=passed, total=total, status=str(status)),
-                program=extract_program(turn.generation.text).program or "",
-            ),
-            turn.generation.text,
-        )
-    return tree
+    turns = [(turn.agent, turn.generation.text, turn.info) for turn in chosen.turns]
+    return f"{chosen.task_id}\n{tree_to_text(tree_from_infos(turns), programs=True)}"
 
 
 def _changes_table(title: str, changes: Mapping[str, Mapping[str, Change]]) -> Table:
