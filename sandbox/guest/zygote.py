@@ -38,6 +38,7 @@ def warm_up() -> None:
     for name in PRELOADED:
         importlib.import_module(name)
     sys.set_int_max_str_digits(0)
+    child.rehearse()
     gc.freeze()
 
 
