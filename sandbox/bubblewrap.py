@@ -102,12 +102,13 @@ class BubblewrapBackend:
         Raises:
             SandboxUnavailable: bubblewrap is missing or cannot work here.
         """
-        name = f"{os.getpid()}-{next(_counter)}"
+        number = next(_counter)
+        name = f"{os.getpid()}-{number}"
         if self._rootless:
             worker = SoloWorker(name, self.command("solo"))
             worker.check()
             return worker
-        group = cgroup.create(name, memory_mb=self._memory_mb, processes=_PROCESSES)
+        group = cgroup.create(number, memory_mb=self._memory_mb, processes=_PROCESSES)
         prefix = group.enter_command() if group else []
         try:
             transport = PipeTransport([*prefix, *self.command("supervisor")], group)
@@ -158,8 +159,9 @@ class BubblewrapBackend:
     def _probe_group(self) -> bool:
         with self._lock:
             if self._has_group is None:
-                name = f"{os.getpid()}-{next(_counter)}"
-                group = cgroup.create(name, memory_mb=self._memory_mb, processes=_PROCESSES)
+                group = cgroup.create(
+                    next(_counter), memory_mb=self._memory_mb, processes=_PROCESSES
+                )
                 self._has_group = group is not None
                 if group is not None:
                     group.remove()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import time
 from dataclasses import dataclass
@@ -59,11 +60,12 @@ class ControlGroup:
                     break
 
 
-def create(name: str, *, memory_mb: int, processes: int) -> ControlGroup | None:
-    """Make a group, or return None where that is not possible."""
+def create(number: int, *, memory_mb: int, processes: int) -> ControlGroup | None:
+    """Make a group, the owner's `number`th, or return None where that is not possible."""
+    _reap_once(os.getpid())
     for parents in _candidates():
         # No blanks: the folders go through a shell as one word list.
-        leaf = f"{_PREFIX}{this_owner().replace(':', '_')}-{name}"
+        leaf = f"{_PREFIX}{this_owner().replace(':', '_')}-{number}"
         folders = tuple(parent / leaf for parent in parents)
         group = ControlGroup(folders)
         try:
@@ -78,17 +80,28 @@ def create(name: str, *, memory_mb: int, processes: int) -> ControlGroup | None:
 
 
 def reap() -> int:
-    """Remove the groups of owners that are gone; return how many folders went."""
+    """Remove the groups of owners that are gone; return how many folders went.
+
+    They may be anywhere in the hierarchy: an owner makes its groups below its own.
+    """
     removed = 0
-    for parents in _candidates():
-        for parent in parents:
-            for folder in parent.glob(f"{_PREFIX}*"):
-                owner = folder.name.removeprefix(_PREFIX).rpartition("-")[0]
+    hierarchies = (_ROOT / "memory", _ROOT / "pids") if (_ROOT / "memory").is_dir() else (_ROOT,)
+    for hierarchy in hierarchies:
+        for parent, folders, _ in os.walk(hierarchy):
+            for name in [name for name in folders if name.startswith(_PREFIX)]:
+                folders.remove(name)
+                owner = name.removeprefix(_PREFIX).rpartition("-")[0]
                 if is_gone(":".join(owner.rsplit("_", 2))):
                     with contextlib.suppress(OSError):
-                        folder.rmdir()
+                        os.rmdir(f"{parent}/{name}")
                         removed += 1
     return removed
+
+
+@functools.cache
+def _reap_once(pid: int) -> None:
+    """Remove what earlier processes were killed too suddenly to remove."""
+    reap()
 
 
 def _candidates() -> list[tuple[Path, ...]]:

@@ -102,6 +102,7 @@ class DockerBackend:
         self._cpus = cpus
         self._runtime = runtime
         self._lock = threading.Lock()
+        self._reaped = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -154,6 +155,7 @@ class DockerBackend:
         name = f"sbx-{_run}-{os.getpid()}-{next(_counter)}"
         client = connect()
         try:
+            self._reap_once(client)
             transport = self._launch(client, name, image)
         except BaseException:
             remove_container(client, name)
@@ -162,6 +164,16 @@ class DockerBackend:
         worker = GuestWorker(name, transport, memory_mb=self._memory_mb)
         worker.wait_ready(_START_S)
         return worker
+
+    def _reap_once(self, client: docker.DockerClient) -> None:
+        """Remove what earlier processes were killed too suddenly to remove."""
+        from .reaper import reap_containers
+
+        with self._lock:
+            if self._reaped:
+                return
+            self._reaped = True
+        reap_containers(client)
 
     def _launch(self, client: docker.DockerClient, name: str, image: str) -> ContainerTransport:
         import docker.errors

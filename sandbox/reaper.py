@@ -37,23 +37,29 @@ def reap(client: docker.DockerClient | None = None) -> Reaped:
     """
     groups = cgroup.reap()
     if client is not None:
-        return Reaped(containers=_reap_containers(client), groups=groups, engine=True)
+        return Reaped(containers=reap_containers(client), groups=groups, engine=True)
     try:
         client = container.connect()
     except SandboxUnavailable:
         return Reaped(containers=(), groups=groups, engine=False)
     try:
-        return Reaped(containers=_reap_containers(client), groups=groups, engine=True)
+        return Reaped(containers=reap_containers(client), groups=groups, engine=True)
     finally:
         client.close()
 
 
-def _reap_containers(client: docker.DockerClient) -> tuple[str, ...]:
+def reap_containers(client: docker.DockerClient) -> tuple[str, ...]:
     """Remove containers of ours, running or not, whose owner is gone; return their names."""
-    removed = []
+    import docker.errors
+    import requests
+
     label = container.OWNER_LABEL
-    for entry in client.api.containers(all=True, filters={"label": label}):
-        name = entry["Names"][0].lstrip("/")
-        if is_gone(entry["Labels"][label]) and container.remove_container(client, name):
-            removed.append(name)
-    return tuple(removed)
+    try:
+        entries = client.api.containers(all=True, filters={"label": label})
+    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        raise SandboxUnavailable(
+            f"the engine does not list its containers: {error}; "
+            "`mars-envs sandbox doctor` says more"
+        ) from error
+    gone = [entry["Names"][0].lstrip("/") for entry in entries if is_gone(entry["Labels"][label])]
+    return tuple(name for name in gone if container.remove_container(client, name))

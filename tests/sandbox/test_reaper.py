@@ -64,11 +64,12 @@ def test_control_groups_of_the_gone_are_removed_and_others_kept(
     monkeypatch: pytest.MonkeyPatch, repo_dir: Path
 ) -> None:
     monkeypatch.chdir(repo_dir)
-    kept = cgroup.create("kept", memory_mb=64, processes=8)
+    kept = cgroup.create(90_001, memory_mb=64, processes=8)
     if kept is None:
         pytest.skip("no control group can be made here")
     monkeypatch.setattr(cgroup, "this_owner", owner_of_a_finished_process)
-    left = cgroup.create("left", memory_mb=64, processes=8)
+    monkeypatch.setattr(cgroup, "_reap_once", lambda pid: None)
+    left = cgroup.create(90_002, memory_mb=64, processes=8)
     assert left is not None
     try:
         assert cgroup.reap() >= len(left.folders)
@@ -153,3 +154,9 @@ def test_containers_of_living_and_foreign_owners_are_kept(image: str) -> None:
 def test_without_an_engine_reaping_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     assert reap().engine is False
+
+
+@pytest.mark.docker
+def test_the_first_worker_of_a_backend_removes_what_others_leaked(leak: str) -> None:
+    DockerBackend().start_worker().close()
+    assert leak not in names()
