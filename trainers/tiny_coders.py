@@ -176,6 +176,10 @@ def load_coder(folder: str | Path) -> tuple[Any, Any]:
             f"there is no coder in {str(folder)!r}; expected a folder written by `save_coder`"
         )
     model: Any = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+    for parameter in model.parameters():
+        # Loaded tensors are views into the file, aligned as it happens, and sums over them round
+        # differently. In memory of its own a loaded coder computes what the saved one did, exactly.
+        parameter.data = parameter.data.clone()
     return model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
 
 
