@@ -75,7 +75,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         print("mars-envs: interrupted", file=sys.stderr)
         return 130
     except Exception as error:
-        if not isinstance(error, (MarsEnvsError, *known_errors())):
+        # An OSError names its file: a missing folder or permission is the user's to mend.
+        if not isinstance(error, (MarsEnvsError, OSError, *known_errors())):
             raise
         print(f"mars-envs: {error}", file=sys.stderr)
         return 2

@@ -36,6 +36,9 @@ def solve(config: SolveConfig) -> int:
         resolve_selector(config.selector, config.agent_mix)
     except (ValueError, ImportError, AttributeError) as error:
         raise InvalidSetting(f"--selector: {error}") from error
+    if config.out:
+        # Opened before the work, which would be lost if it could not be written at the end.
+        Path(config.out).open("a").close()
     every = load_tasks(config.tasks, public_tests=config.public_tests)
     cast = make_cast(config.agents, tasks=every, seed=config.seed)
     tasks = cast.tasks(every)[: config.limit]

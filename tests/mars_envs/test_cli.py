@@ -146,5 +146,17 @@ def test_a_missing_engine_is_an_error_that_names_the_doctor(
     assert "mars-envs sandbox doctor" in capsys.readouterr().err
 
 
+def test_a_place_that_cannot_be_written_is_noticed_before_the_work(
+    echo: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks, pool = echo
+    arguments = ["solve", "--tasks", str(tasks), "--agents", f"replay:{pool}"]
+    assert main([*arguments, "--out", "/no/such/folder/rollouts.jsonl"]) == 2
+    shown = capsys.readouterr()
+    assert shown.err.startswith("mars-envs: ")
+    assert "/no/such/folder/rollouts.jsonl" in shown.err
+    assert shown.out == ""
+
+
 def test_the_settings_of_solve_have_the_documented_defaults() -> None:
     assert (SolveConfig().budget, SolveConfig().selector) == (20, "default")
