@@ -22,7 +22,7 @@ from .console import console, progress
 from .demo_report import report
 from .exam import Exam, take_exam
 from .judge import open_judge
-from .runs import open_run
+from .runs import alone_in, open_run
 from .team import ROLES, SAMPLING_TOKENS, make_team
 
 if TYPE_CHECKING:
@@ -43,11 +43,12 @@ def demo(config: DemoConfig) -> int:
     judge = open_judge(config.sandbox, config.workers)
     folder = open_run(config)
     console.print(f"run folder: {folder}")
-    team = make_team(folder / "coders", seed=config.seed)
-    before = _exam(config, folder / "before.jsonl", team, judge, title="exam before")
-    _train(config, folder, team, judge)
-    after = _exam(config, folder / "after.jsonl", team, judge, title="exam after")
-    report(config, folder, before, after, judge.stats)
+    with alone_in(folder):
+        team = make_team(folder / "coders", seed=config.seed)
+        before = _exam(config, folder / "before.jsonl", team, judge, title="exam before")
+        _train(config, folder, team, judge)
+        after = _exam(config, folder / "after.jsonl", team, judge, title="exam after")
+        report(config, folder, before, after, judge.stats)
     return 0
 
 

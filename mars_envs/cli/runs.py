@@ -6,9 +6,12 @@ that a run can only be resumed with the settings that it was started with.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,24 @@ def open_run(config: DemoConfig) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", dataclasses.asdict(config))
     return folder
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a run folder; the kernel lets go when this one dies.
+
+    Raises:
+        InvalidSetting: another process works in it.
+    """
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InvalidSetting(
+                f"another process works in {folder}; wait for it to end, or choose another folder "
+                "with --run-dir"
+            ) from error
+        yield
 
 
 def write_json(path: Path, content: Any) -> None:

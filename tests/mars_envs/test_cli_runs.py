@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mars_envs.cli.config import DemoConfig
-from mars_envs.cli.runs import open_run
+from mars_envs.cli.runs import alone_in, open_run
 from mars_envs.errors import InvalidSetting
 
 
@@ -62,3 +62,11 @@ def test_a_damaged_config_is_no_run() -> None:
     (folder / "config.json").write_text('{"seed": ')
     with pytest.raises(InvalidSetting, match="holds no run to resume"):
         open_run(DemoConfig(run_dir="mine", resume=True))
+
+
+def test_two_processes_do_not_work_in_one_folder() -> None:
+    folder = open_run(DemoConfig(run_dir="mine"))
+    with alone_in(folder), pytest.raises(InvalidSetting, match="another process works in mine"):
+        alone_in(folder).__enter__()
+    with alone_in(folder):
+        pass  # free again
