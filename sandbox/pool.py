@@ -216,7 +216,7 @@ class WorkerPool:
                         self._changed.wait()
                     elif time.monotonic() < deadline_s:
                         self._changed.wait(deadline_s - time.monotonic())
-                    elif self._leased < self.size:
+                    elif self._leased < self.size and not self._alone:
                         break  # whoever holds a session may be waiting for this very run
                     else:
                         self._changed.wait()
