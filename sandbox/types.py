@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+MAX_SECONDS = 86_400
+"""The longest time limit, a day: more is surely a mistake, and kernels have clocks that end."""
+
 
 class Status(StrEnum):
     """The verdict on one case or on a whole program.
@@ -32,6 +35,10 @@ class Program:
 
     source: str
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, str):
+            raise TypeError(f"Program.source is text (str), got {type(self.source).__name__}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -53,12 +60,22 @@ class Limits:
     """Size of the private /tmp, in MiB."""
 
     def __post_init__(self) -> None:
-        for name in ("cpu_s", "memory_mb", "output_bytes", "processes", "tmp_mb"):
+        for name in ("cpu_s", "wall_s"):
             value = getattr(self, name)
-            if not value > 0:
-                raise ValueError(f"Limits.{name} must be positive, got {value!r}")
-        if self.wall_s is not None and not self.wall_s > 0:
-            raise ValueError(f"Limits.wall_s must be positive or None, got {self.wall_s!r}")
+            if name == "wall_s" and value is None:
+                continue
+            if not isinstance(value, int | float) or not 0 < value <= MAX_SECONDS:
+                raise ValueError(
+                    f"Limits.{name} must be a positive number of seconds, {MAX_SECONDS} at most, "
+                    f"got {value!r}"
+                )
+        for name in ("memory_mb", "output_bytes", "stderr_bytes", "processes", "tmp_mb"):
+            value = getattr(self, name)
+            least = 0 if name == "stderr_bytes" else 1
+            if not isinstance(value, int) or not least <= value < 1 << 40:
+                raise ValueError(
+                    f"Limits.{name} must be a whole number of at least {least}, got {value!r}"
+                )
 
     @property
     def wall_limit_s(self) -> float:

@@ -17,8 +17,9 @@ from typing import Literal
 
 How = Literal["fenced", "unparsed", "whole", "none"]
 
-_MAX_PARSE_CHARS = 1 << 20
-"""Longer texts are not parsed, so count as no program; it is also the action space's bound."""
+_MAX_PARSE_CHARS = 1 << 16
+"""Longer texts are not parsed, so only a fence makes them programs. The parser takes quadratic time
+for some texts, and it runs on the host: at this length it takes a second or two at worst."""
 
 _OPEN = re.compile(r"([ \t]*)(`{3,}|~{3,})[ \t]*([^\n]*)")
 _PYTHON_TAGS = frozenset({"", "python", "python3", "py", "py3", "python2", "ipython"})

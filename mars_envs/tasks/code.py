@@ -12,6 +12,9 @@ from typing import Literal
 
 from ..errors import InvalidTask
 
+MAX_SECONDS = 86_400
+"""The longest time limit per test, a day."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRule:
@@ -73,6 +76,16 @@ class CodeTask:
             raise InvalidTask(
                 f"task {self.task_id!r} has no public test; a task needs at least one test in "
                 "`public` (mark it `oracle=True` where the same tests also decide the reward)"
+            )
+        if not 0 < self.time_limit_s <= MAX_SECONDS:
+            raise InvalidTask(
+                f"task {self.task_id!r}: time_limit_s must be a positive number of CPU seconds, "
+                f"{MAX_SECONDS} at most, got {self.time_limit_s!r}"
+            )
+        if not isinstance(self.memory_mb, int) or self.memory_mb < 1:
+            raise InvalidTask(
+                f"task {self.task_id!r}: memory_mb must be a whole number of MiB, at least 1, got "
+                f"{self.memory_mb!r}"
             )
         asserts = any(isinstance(test, AssertBody) for test in (*self.public, *self.hidden))
         if asserts and not self.entry_point:

@@ -4,8 +4,10 @@ It denies (EPERM) what no honest program calls and what has been a way out of co
 mailbox between programs: tracing, namespaces and mounts, io_uring, keyrings, bpf, System V IPC
 and message queues, modules, clocks. `clone3` answers ENOSYS, because its flags cannot be
 inspected; the C library then falls back to `clone`, whose namespace flags are denied. Sockets are
-limited to the unix and internet families: AF_VSOCK, for one, is not confined by a network
-namespace. Programs for another architecture or the x32 ABI are killed or denied.
+limited to the unix family: a closed TCP connection stays in /proc/net/tcp for the next program to
+read, and AF_VSOCK is not even confined by a network namespace. The action of SIGCHLD cannot be
+changed: where it is ignored, the CPU time of children is counted nowhere. Programs for another
+architecture or the x32 ABI are killed or denied.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _ERRNO = 0x00050000
 _KILL_PROCESS = 0x80000000
 _X32_BIT = 0x40000000
 _NAMESPACE_FLAGS = 0x7E020080  # CLONE_NEW{TIME,NS,CGROUP,UTS,IPC,USER,PID,NET}
-_FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6
+_AF_UNIX = 1
+_SIGCHLD = 17
 
 # name -> (x86_64, aarch64); None where the architecture has no such call
 _DENIED: dict[str, tuple[int | None, int | None]] = {
@@ -110,10 +113,10 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "vmsplice": (278, 75),
 }
 
-# machine -> (AUDIT_ARCH, column of _DENIED, clone, clone3, socket)
+# machine -> (AUDIT_ARCH, column of _DENIED, clone, clone3, socket, rt_sigaction)
 _MACHINES = {
-    "x86_64": (0xC000003E, 0, 56, 435, 41),
-    "aarch64": (0xC00000B7, 1, 220, 435, 198),
+    "x86_64": (0xC000003E, 0, 56, 435, 41, 13),
+    "aarch64": (0xC00000B7, 1, 220, 435, 198, 134),
 }
 
 # BPF opcodes
@@ -122,7 +125,12 @@ _EQUAL = 0x15
 _AT_LEAST = 0x35
 _ANY_BIT = 0x45
 _RETURN = 0x06
-_NUMBER, _ARCH, _ARGUMENT_0 = 0, 4, 16  # offsets in struct seccomp_data (little endian)
+_NUMBER, _ARCH, _ARGUMENT_0, _ARGUMENT_1 = (
+    0,
+    4,
+    16,
+    24,
+)  # offsets in struct seccomp_data (little endian)
 
 
 def _op(code: int, value: int, on_true: int = 0, on_false: int = 0) -> bytes:
@@ -138,7 +146,7 @@ def build(machine: str) -> bytes:
     if machine not in _MACHINES:
         known = ", ".join(_MACHINES)
         raise RuntimeError(f"no system call table for {machine}; there are tables for {known}")
-    arch, column, clone, clone3, socket = _MACHINES[machine]
+    arch, column, clone, clone3, socket, sigaction = _MACHINES[machine]
     deny = _op(_RETURN, _ERRNO | errno.EPERM)
     code = [_op(_LOAD, _ARCH), _op(_EQUAL, arch, 1), _op(_RETURN, _KILL_PROCESS)]
     code += [_op(_LOAD, _NUMBER), _op(_AT_LEAST, _X32_BIT, 0, 1), deny]
@@ -148,8 +156,12 @@ def build(machine: str) -> bytes:
             code += [_op(_EQUAL, number, 0, 1), deny]
     code += [_op(_EQUAL, clone, 0, 4), _op(_LOAD, _ARGUMENT_0)]
     code += [_op(_ANY_BIT, _NAMESPACE_FLAGS, 0, 1), deny, _op(_RETURN, _ALLOW)]
-    families = [_op(_EQUAL, family, len(_FAMILIES) - i) for i, family in enumerate(_FAMILIES)]
-    code += [_op(_EQUAL, socket, 0, len(families) + 2), _op(_LOAD, _ARGUMENT_0), *families]
+    # Reading how SIGCHLD is handled is free; a new action is any address but null.
+    code += [_op(_EQUAL, sigaction, 0, 8)]
+    code += [_op(_LOAD, _ARGUMENT_0), _op(_EQUAL, _SIGCHLD, 0, 4)]
+    code += [_op(_LOAD, _ARGUMENT_1), _op(_EQUAL, 0, 0, 3)]
+    code += [_op(_LOAD, _ARGUMENT_1 + 4), _op(_EQUAL, 0, 0, 1), _op(_RETURN, _ALLOW), deny]
+    code += [_op(_EQUAL, socket, 0, 3), _op(_LOAD, _ARGUMENT_0), _op(_EQUAL, _AF_UNIX, 1)]
     code += [_op(_RETURN, _ERRNO | errno.EAFNOSUPPORT), _op(_RETURN, _ALLOW)]
     return b"".join(code)
 

@@ -223,6 +223,37 @@ def test_a_program_leaves_nothing_for_the_next_one(pool: WorkerPool) -> None:
             assert single.run(look.encode(), b"", LIMITS).stdout == before.stdout
 
 
+def test_a_closed_connection_is_no_mailbox(pool: WorkerPool) -> None:
+    write = (
+        "listener = socket.create_server(('127.0.0.1', 14711))\n"
+        "there = socket.create_connection(('127.0.0.1', 14711))\n"
+        "here, _ = listener.accept()\n"
+        "here.close(), there.close(), listener.close()"
+    )
+    read = "print([line.split()[1] for line in open('/proc/net/tcp').readlines()[1:]])"
+    with WorkerPool(pool.backend, size=1) as single:
+        assert single.run((PREAMBLE + write).encode(), b"", LIMITS).status is Status.RUNTIME_ERROR
+        assert single.run(read.encode(), b"", LIMITS).stdout == b"[]\n"
+
+
+def test_the_time_of_children_cannot_be_hidden(pool: WorkerPool) -> None:
+    source = (
+        "try: signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "except OSError: pass\n"
+        "for _ in range(4):\n"
+        "    ours, theirs = os.pipe()\n"
+        "    if os.fork() == 0:\n"
+        "        while time.process_time() < 0.7: pass\n"
+        "        os.write(theirs, b'.')\n"
+        "        os._exit(0)\n"
+        "    os.read(ours, 1)\n"
+        "print('done')"
+    )
+    limits = Limits(cpu_s=1.0, wall_s=60.0)
+    result = pool.run((PREAMBLE + source).encode(), b"", limits)
+    assert result.status is Status.TIME_LIMIT_EXCEEDED
+
+
 def test_a_network_has_no_way_out(pool: WorkerPool) -> None:
     source = (
         "print(attempt(lambda: socket.create_connection(('10.0.0.1', 80), 1)), "

@@ -46,6 +46,25 @@ DOUBLE = "def f(x):\n    return 2 * x\n"
 @pytest.mark.parametrize(
     "body",
     [
+        "for got, want in zip(map(f, (2, 3)), (4, 9)):\n    assert got == want",
+        "def one(x):\n    return f(x) == 2 * x\nassert all(map(one, (2, 3)))",
+        "assert list(map(f, (2, 3))) == []",
+    ],
+)
+def test_raising_stop_iteration_ends_no_loop_of_the_test(local: Pools, body: str) -> None:
+    program = "def f(x):\n    raise StopIteration\n"
+    assert run(local, program, body).status is Status.RUNTIME_ERROR
+
+
+@pytest.mark.timeout(60)  # a second, but for a printer that takes quadratic time
+def test_a_huge_number_is_a_value_like_another(local: Pools) -> None:
+    program = "def f(x):\n    return x << 3_900_000\n"
+    assert run(local, program, "assert f(1) == 1 << 3_900_000").status is Status.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
         "def check(candidate):\n    assert candidate(2) == 4\n",
         "def check(f):\n    assert f(2) == 4\ncheck(f)",
         "assert f(2) == 4",
