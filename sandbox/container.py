@@ -66,7 +66,8 @@ def connect() -> docker.DockerClient:
         if host.startswith("unix://") and not listens(host.removeprefix("unix://")):
             raise ConnectionRefusedError("nothing listens on that socket")
         return docker.from_env(timeout=_API_S, environment=environment)
-    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+    # ValueError: an address that is none.
+    except (docker.errors.DockerException, requests.RequestException, OSError, ValueError) as error:
         raise SandboxUnavailable(
             f"no Docker engine answers at {host}: {error}; start one or set DOCKER_HOST; "
             "`mars-envs sandbox doctor` says what else can be tried"

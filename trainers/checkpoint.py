@@ -99,7 +99,8 @@ class CheckpointStore:
         )
 
     def _labels(self) -> list[Path]:
-        return list(self.folder.glob("step-*.json"))
+        labels = self.folder.glob("step-*.json")
+        return [path for path in labels if path.stem.removeprefix("step-").isdecimal()]
 
     def _path(self, step: int, suffix: str) -> Path:
         return self.folder / f"step-{step:06d}{suffix}"
@@ -111,6 +112,8 @@ class CheckpointStore:
             version = label["format"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise _DamagedError(f"its label cannot be read ({error!r})") from error
+        if not isinstance(known["identity"], dict) or not isinstance(known["sha256"], str):
+            raise _DamagedError("its label holds something else than was written")
         if version != FORMAT:
             raise CheckpointError(
                 f"{self._path(step, '.json')} has format {version}, this release reads {FORMAT}"

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from .errors import CheckpointError, ConfigError
+from .errors import CheckpointError, ConfigError, RolloutFormatError
 from .rollout import Rollout, append_rollouts
 
 Metrics = dict[str, int | float | None]
@@ -45,11 +45,24 @@ class RunLog:
             file.write(json.dumps(metrics) + "\n")
 
     def read_metrics(self) -> list[Metrics]:
-        """Return all metrics so far."""
+        """Return all metrics so far.
+
+        Raises:
+            RolloutFormatError: a line cannot be read.
+        """
         path = self.folder / METRICS
         if not path.exists():
             return []
-        return [json.loads(line) for line in path.read_text(encoding="ascii").splitlines()]
+        records = []
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+            try:
+                records.append(json.loads(line))
+            except ValueError as error:
+                raise RolloutFormatError(
+                    f"{path}, line {number}: expected one JSON object, got something else "
+                    f"({error}); the file is damaged, start a new run"
+                ) from error
+        return records
 
     def write_rollouts(self, rollouts: Iterable[Rollout]) -> None:
         """Add rollouts, one line each."""

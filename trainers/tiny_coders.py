@@ -169,18 +169,25 @@ def load_coder(folder: str | Path) -> tuple[Any, Any]:
     """Read a coder that `save_coder` wrote.
 
     Raises:
-        ModelNotFound: the folder holds none.
+        ModelNotFound: the folder holds none, or a damaged one.
     """
     if not (Path(folder) / "config.json").is_file():
         raise ModelNotFound(
             f"there is no coder in {str(folder)!r}; expected a folder written by `save_coder`"
         )
-    model: Any = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+    try:
+        model: Any = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # every library below has damage errors of its own
+        raise ModelNotFound(
+            f"the coder in {str(folder)!r} cannot be read, it is damaged or incomplete: "
+            f"{str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        ) from error
     for parameter in model.parameters():
         # Loaded tensors are views into the file, aligned as it happens, and sums over them round
         # differently. In memory of its own a loaded coder computes what the saved one did, exactly.
         parameter.data = parameter.data.clone()
-    return model.eval(), AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return model.eval(), tokenizer
 
 
 def _encode_pairs(tokenizer: Any, pairs: Sequence[Pair]) -> list[_Row]:

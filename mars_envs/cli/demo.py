@@ -42,7 +42,7 @@ def demo(config: DemoConfig) -> int:
     logging.getLogger("trainers").setLevel(logging.ERROR)
     judge = open_judge(config.sandbox, config.workers)
     folder = open_run(config)
-    console.print(f"run folder: {folder}")
+    console.print(f"run folder: {folder}", markup=False, soft_wrap=True)
     with alone_in(folder):
         team = make_team(folder / "coders", seed=config.seed)
         before = _exam(config, folder / "before.jsonl", team, judge, title="exam before")

@@ -93,7 +93,8 @@ def report(config: DemoConfig, folder: Path, before: Exam, after: Exam, stats: J
             "judge": dataclasses.asdict(stats),
         },
     )
-    console.print(f"learning curve: {picture}\nresults: {folder / 'results.json'}")
+    for label, path in (("learning curve", picture), ("results", folder / "results.json")):
+        console.print(f"{label}: {path}", markup=False, soft_wrap=True)
 
 
 def changes_of(who: str, before: Exam, after: Exam) -> dict[str, Change]:

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..errors import InvalidSetting
 from ..judging.base import Judge
 from ..tasks.code import CodeTask
 from ..tree_search.env import TreeSearchEnv
@@ -56,14 +57,25 @@ class Exam:
 
         Raises:
             RolloutFormatError: the file is damaged.
+            InvalidSetting: a part of the exam is missing.
         """
         from trainers.rollout import read_rollouts
 
-        parts: dict[str, dict[str, list[Rollout]]] = {"fresh": {}, "tree": {}}
+        parts: dict[tuple[str, str], list[Rollout]] = {
+            **{("fresh", agent): [] for agent in ROLES},
+            **{("tree", who): [] for who in (*ROLES, TEAM)},
+        }
         for rollout in read_rollouts(path):
-            kind, who, _ = rollout.rollout_id.split("/", 2)
-            parts[kind].setdefault(who, []).append(rollout)
-        return cls(parts["fresh"], parts["tree"])
+            kind, _, rest = rollout.rollout_id.partition("/")
+            parts.setdefault((kind, rest.partition("/")[0]), []).append(rollout)
+        if len(parts) != 2 * len(ROLES) + 1 or not all(parts.values()):
+            raise InvalidSetting(
+                f"{path} is no whole exam; delete it to take the exam again, or start a new run"
+            )
+        return cls(
+            {agent: parts["fresh", agent] for agent in ROLES},
+            {who: parts["tree", who] for who in (*ROLES, TEAM)},
+        )
 
 
 def take_exam(

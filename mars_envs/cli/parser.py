@@ -62,7 +62,11 @@ class _Formatter(DefaultHelpFormatter, argparse.RawDescriptionHelpFormatter):
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Parse `argv` and run the command; errors made on purpose end in one line, not a traceback."""
-    settings = build_parser().parse_args(None if argv is None else list(argv))
+    try:
+        settings = build_parser().parse_args(None if argv is None else list(argv))
+    except UnicodeDecodeError as error:
+        print(f"mars-envs: the settings file is not UTF-8 text: {error}", file=sys.stderr)
+        return 2
     name, values = settings.command, settings[settings.command]
     if name in GROUPS:
         name, values = f"{name} {values.action}", values[values.action]

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import fcntl
 import json
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,8 +64,18 @@ def alone_in(folder: Path) -> Iterator[None]:
 def write_json(path: Path, content: Any) -> None:
     """Write `content` so that the file is either whole or absent."""
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False)
+    partial.write_text(text + "\n")
     os.replace(partial, path)
+
+
+def _finite(content: Any) -> Any:
+    """Replace NaN, which JSON does not know, by None: nothing was measured."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, float) and not math.isfinite(content):
+        return None
+    return content
 
 
 def identity(settings: dict[str, Any]) -> dict[str, Any]:

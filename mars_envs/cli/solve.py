@@ -58,7 +58,7 @@ def solve(config: SolveConfig) -> int:
         from trainers.rollout import write_rollouts
 
         write_rollouts(config.out, rollouts)
-        console.print(f"rollouts: {Path(config.out)}")
+        console.print(f"rollouts: {Path(config.out)}", markup=False, soft_wrap=True)
     played = [rollout for rollout in rollouts if rollout.outcome != "failed"]
     if not played:
         reason = rollouts[0].summary.get("failure", "not known") if rollouts else "no task"

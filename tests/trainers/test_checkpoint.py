@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 import trainers.checkpoint
-from trainers.checkpoint import CheckpointStore
+from trainers.checkpoint import FORMAT, CheckpointStore
 from trainers.errors import CheckpointError
 
 IDENTITY = {"seed": 1, "lr": 0.1, "betas": (0.9, 0.99), "steps": 5}
@@ -142,3 +143,13 @@ def test_loading_runs_no_code_from_the_file(
     label.write_text(text.replace(old, new))
     assert store.load(identity=IDENTITY)[0] == 2
     assert "code was run" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("identity", [5, []])
+def test_a_label_that_holds_something_else_is_damaged(tmp_path: Path, identity: object) -> None:
+    store = CheckpointStore(tmp_path)
+    store.save(1, {"x": 1}, identity={"a": 1})
+    label = {"format": FORMAT, "sha256": "x", "identity": identity}
+    (tmp_path / "step-000002.json").write_text(json.dumps(label))
+    (tmp_path / "step-abc.json").write_text("{}")
+    assert store.load(identity={"a": 1}) == (1, {"x": 1})

@@ -117,3 +117,11 @@ def test_bad_arguments_are_refused(tmp_path: Path) -> None:
         warm_up(model, tokenizer, [])
     with pytest.raises(ModelNotFound, match="save_coder"):
         load_coder(tmp_path / "absent")
+
+
+def test_a_damaged_coder_is_said_to_be_damaged(tmp_path: Path) -> None:
+    save_coder(*build_coder("qwen3", seed=0), tmp_path)
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    with pytest.raises(ModelNotFound, match="cannot be read, it is damaged or incomplete"):
+        load_coder(tmp_path)
