@@ -181,11 +181,11 @@ def test_without_a_registry_the_error_says_what_was_tried() -> None:
 
 
 def test_a_registry_that_hangs_is_given_up() -> None:
-    engine: Any = FakeEngine(arch="s390x", pull_s=4.0)
+    engine: Any = FakeEngine(arch="s390x", pull_s=1.0)
     start = time.monotonic()
     with pytest.raises(ImageError, match=r"within 0\.1 s"):
         ensure_image(engine, source="registry", pull_timeout_s=0.1)
-    assert time.monotonic() - start < 3.5
+    assert time.monotonic() - start < 0.9
 
 
 def test_builders_at_the_same_time_build_once(quick: None) -> None:

@@ -91,7 +91,7 @@ def test_a_sleeping_program_exceeds_the_wall_guard(worker: LocalWorker) -> None:
     start = time.monotonic()
     done = run(worker, "import time; time.sleep(30)", limits=Limits(wall_s=0.5))
     assert done.status is Status.TIME_LIMIT_EXCEEDED
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 5
 
 
 def test_a_flood_exceeds_the_output_limit_and_is_cut(worker: LocalWorker) -> None:
@@ -118,7 +118,7 @@ def test_descendants_that_hold_the_output_end_with_the_program(worker: LocalWork
     )
     start = time.monotonic()
     done = run(worker, source)
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 5
     status = Path(f"/proc/{int(done.stdout)}/status")
     assert not status.exists() or "State:\tZ" in status.read_text()  # dead, perhaps not yet reaped
 
