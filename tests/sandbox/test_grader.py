@@ -283,6 +283,16 @@ def test_the_same_run_in_two_threads_is_made_once(grader: Grader, counting: Coun
     assert counting.runs == 1
 
 
+def test_a_remembered_case_costs_next_to_nothing(grader: Grader) -> None:
+    cases = [stdio(f"{n} 1", str(n + 1)) for n in range(5)]
+    grader.grade(ADD, cases)
+    start = time.process_time()
+    for _ in range(200):
+        grader.grade(ADD, cases)
+    per_case_s = (time.process_time() - start) / 1000
+    assert per_case_s < 0.0005
+
+
 def test_the_fingerprint_is_stable_and_depends_on_the_backend(grader: Grader) -> None:
     class Other(LocalBackend):
         fingerprint = "other"  # type: ignore[assignment]
