@@ -49,7 +49,6 @@ def _sockets() -> list[str]:
 
 def listens(path: str) -> bool:
     """Return whether a server accepts connections on the socket at `path`."""
-    """Return whether something accepts connections on the unix socket at `path`."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(_CONNECT_S)
         try:

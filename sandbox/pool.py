@@ -53,7 +53,7 @@ class WorkerPool:
     def __init__(
         self, backend: Backend, *, size: int | None = None, recycle_after: int = 200
     ) -> None:
-        size = size if size is not None else max(1, len(os.sched_getaffinity(0)))
+        size = size if size is not None else _cores()
         if size < 1 or recycle_after < 1:
             raise ValueError(
                 f"size and recycle_after must be at least 1, got {size} and {recycle_after}"
@@ -328,7 +328,12 @@ def _may_be_a_victim(execution: Execution, limits: Limits) -> bool:
         execution.status is Status.TIME_LIMIT_EXCEEDED
         or (execution.status is Status.MEMORY_LIMIT_EXCEEDED and execution.signal is not None)
     ) and execution.cpu_s < 0.5 * limits.cpu_s
-    return suspicious and os.getloadavg()[0] > _OVERLOAD * (os.cpu_count() or 1)
+    return suspicious and os.getloadavg()[0] > _OVERLOAD * _cores()
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    return max(1, len(os.sched_getaffinity(0)))
 
 
 _pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()

@@ -96,6 +96,15 @@ class PathGRPOConfig:
         ):  # fmt: skip
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in (
+            "steps", "gamma", "lam", "overlong_factor", "learning_rate", "warmup_updates",
+            "max_lag", "clip_low", "clip_high", "kl_beta", "max_grad_norm", "weight_decay",
+        ):  # fmt: skip
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"{name} must be at least 0, got {getattr(self, name)}")
+        for name, choices in (("credit", ("tree", "group")), ("group", ("tree", "agent"))):
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"{name} is one of {choices}, got {getattr(self, name)!r}")
         if self.sampling.temperature <= 0:
             raise ConfigError(
                 "training needs a sampling temperature above 0, got "
@@ -283,6 +292,13 @@ def _check(
             )
         if name not in roles.values():
             raise ConfigError(f"policy {name!r} has no role, so it would never be trained")
+    known = {*policies, *partners}
+    for agent, name in roles.items():
+        if name not in known:
+            raise ConfigError(
+                f"role {agent!r} is given to policy {name!r}, which does not exist; known: "
+                f"{sorted(known)}"
+            )
 
 
 def _credit_rules(config: PathGRPOConfig) -> CreditRules:

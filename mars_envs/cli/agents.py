@@ -24,6 +24,8 @@ class Cast:
     policies: Mapping[str, Policy]
     recordings: Mapping[str, Sequence[Recording]] = field(default_factory=dict)
     """By task id, all that the replay agents can say."""
+    prefixes: Mapping[str, str] = field(default_factory=dict)
+    """By task id, the prompt that recorded completions without one of their own continue."""
     only_replay: bool = False
 
     def tasks(self, tasks: Sequence[CodeTask]) -> list[CodeTask]:
@@ -60,24 +62,29 @@ def make_cast(specs: str, *, tasks: Sequence[CodeTask], seed: int) -> Cast:
         raise InvalidSetting(f"--agents is empty; name at least one of {KINDS}")
     policies: dict[str, Policy] = {}
     recordings: dict[str, list[Recording]] = {}
+    prefixes = {task.task_id: task.helpers for task in tasks if task.helpers}
     for index, part in enumerate(parts):
         kind, _, place = part.partition(":")
         name = f"coder_{index}"
         if kind == "replay" and place:
-            policies[name] = _replay(name, place, tasks=tasks, seed=seed, recordings=recordings)
+            policies[name] = _replay(
+                name, place, prefixes=prefixes, seed=seed, recordings=recordings
+            )
         elif kind == "hf" and place:
             policies[name] = _hugging_face(name, place)
         else:
             raise InvalidSetting(f"unknown agent {part!r}; expected one of {KINDS}")
     only_replay = all(part.startswith("replay:") for part in parts)
-    return Cast(policies=policies, recordings=recordings, only_replay=only_replay)
+    return Cast(
+        policies=policies, recordings=recordings, prefixes=prefixes, only_replay=only_replay
+    )
 
 
 def _replay(
     name: str,
     place: str,
     *,
-    tasks: Sequence[CodeTask],
+    prefixes: Mapping[str, str],
     seed: int,
     recordings: dict[str, list[Recording]],
 ) -> Policy:
@@ -87,7 +94,6 @@ def _replay(
     own = load_recordings(place)
     for task_id, found in own.items():
         recordings.setdefault(task_id, []).extend(found)
-    prefixes = {task.task_id: task.helpers for task in tasks if task.helpers}
     return ReplayPolicy(own, prefixes=prefixes, seed=seed, name=name)
 
 

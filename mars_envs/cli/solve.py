@@ -189,8 +189,8 @@ def _agreement(rollouts: Sequence[Rollout], cast: Cast) -> Table:
     for task_id, recordings in cast.recordings.items():
         for recording in recordings:
             if recording.label:
-                prefix = recording.prompt if recording.prompt is not None else ""
-                labels[task_id, reply_text(recording, prefix=prefix)] = recording.label
+                text = reply_text(recording, prefix=cast.prefixes.get(task_id))
+                labels[task_id, text] = recording.label
     counts: Counter[tuple[str, str]] = Counter()
     for rollout in rollouts:
         for turn in rollout.turns:

@@ -315,3 +315,23 @@ def test_episodes_are_a_function_of_the_step_alone() -> None:
     assert len(RandomTasks(count=5, tasks=["x"])(0)) == 5
     with pytest.raises(ConfigError, match="count and repeats must be at least 1"):
         RandomTasks(count=0)
+
+
+def test_a_role_of_a_policy_that_does_not_exist_is_refused(
+    make_trainer: Callable[..., PathGRPOTrainer],
+) -> None:
+    with pytest.raises(ConfigError, match="is given to policy 'nobody', which does not exist"):
+        make_trainer(roles={"coder_0": "a", "coder_1": "b", "coder_2": "nobody"})
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"learning_rate": -1.0}, "learning_rate must be at least 0, got -1.0"),
+        ({"gamma": float("nan")}, "gamma must be at least 0, got nan"),
+        ({"credit": "zzz"}, "credit is one of .*, got 'zzz'"),
+    ],
+)
+def test_a_setting_out_of_range_is_named(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        PathGRPOConfig(**setting)
