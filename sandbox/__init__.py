@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .base import (
     Capabilities,
+    Guarantee,
     ImageError,
     Sandbox,
     SandboxError,
@@ -48,6 +49,7 @@ __all__ = [
     "CaseResult",
     "Checker",
     "Grader",
+    "Guarantee",
     "ImageError",
     "Limits",
     "Program",

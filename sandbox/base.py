@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -37,6 +38,34 @@ class UnsupportedCase(SandboxError):
     """The case needs something that the sandbox does not offer."""
 
 
+class Guarantee(StrEnum):
+    """One protection that a backend has on this machine or lacks, with a sentence for people.
+
+    The corpus of hostile programs holds each backend to those that it names; an attack that
+    needs one that is missing is the only kind that may be left out.
+    """
+
+    sentence: str
+
+    def __new__(cls, name: str, sentence: str) -> Self:
+        """Make a member of a name for programs and a sentence for people."""
+        member = str.__new__(cls, name)
+        member._value_ = name
+        member.sentence = sentence
+        return member
+
+    OWN_FILES = "own_files", "files of its own: an interpreter, a few devices and a /tmp"
+    OWN_PROCESSES = "own_processes", "a process table of its own"
+    NO_NETWORK = "no_network", "no network, not even to this machine"
+    CALL_FILTER = "call_filter", "no tracing, mounts, namespaces, modules or io_uring"
+    SEPARATE_TESTS = "separate_tests", "tests apart from each other and from what reports on them"
+    TEST_LIMITS = "test_limits", "a test's CPU and clock time, address space and output limited"
+    PROCESS_LIMIT = "process_limit", "the processes of a test limited"
+    TOTAL_MEMORY = "total_memory", "the memory of all its processes together limited"
+    TMP_SIZE = "tmp_size", "the bytes in /tmp limited"
+    TMP_FILES = "tmp_files", "the number of files in /tmp limited"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What a backend guarantees on this machine, and what it does not."""
@@ -44,9 +73,12 @@ class Capabilities:
     backend: str
     isolated: bool
     """Whether untrusted programs may run in it at all."""
-    guarantees: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    """Protections that are absent here, each in a few words."""
+    guarantees: frozenset[Guarantee] = frozenset()
+
+    @property
+    def missing(self) -> tuple[Guarantee, ...]:
+        """Every protection that is absent here."""
+        return tuple(each for each in Guarantee if each not in self.guarantees)
 
 
 class Sandbox(Protocol):

@@ -20,12 +20,12 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from . import cgroup
-from .base import Capabilities, SandboxUnavailable
+from .base import Capabilities, Guarantee, SandboxUnavailable
 from .channel import GuestWorker
 from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
 from .interpreter import this_interpreter
 from .pipes import PipeTransport
-from .rootless import SoloWorker
+from .rootless import SoloWorker, limits_processes
 from .worker import Worker
 
 _log = logging.getLogger(__name__)
@@ -67,28 +67,14 @@ class BubblewrapBackend:
     @property
     def capabilities(self) -> Capabilities:
         """What its workers guarantee on this machine."""
-        guarantees = [
-            "own mount, pid, network, ipc and uts namespaces",
-            "system call filter",
-            "CPU, wall-clock, address space, file size and output limits",
-        ]
-        missing = ["a limit on the number of files in /tmp"]
-        if self._rootless:
-            guarantees.append("a sandbox for each test")
-            missing.append("a user id for each test (needs root)")
-            missing.append("a limit on the memory of all processes together (needs root)")
-        else:
-            guarantees.append("a fresh user id for each test")
-            has_group = self._probe_group()
-            (guarantees if has_group else missing).append(
-                "a limit on the memory of all processes together"
-            )
-        return Capabilities(
-            backend=self.name,
-            isolated=True,
-            guarantees=tuple(guarantees),
-            missing=tuple(missing),
-        )
+        # bwrap mounts /tmp with a size, but knows no option for the number of files.
+        missing = {Guarantee.TMP_FILES}
+        if self._rootless or not self._probe_group():
+            missing.add(Guarantee.TOTAL_MEMORY)
+        if self._rootless and not limits_processes():
+            missing.add(Guarantee.PROCESS_LIMIT)
+        guarantees = frozenset(Guarantee) - missing
+        return Capabilities(backend=self.name, isolated=True, guarantees=guarantees)
 
     @property
     def fingerprint(self) -> str:

@@ -20,7 +20,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from .base import Capabilities, SandboxUnavailable
+from .base import Capabilities, Guarantee, SandboxUnavailable
 from .channel import GuestWorker
 from .engine import engine_environment, listens
 from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
@@ -37,6 +37,7 @@ _START_S = 60.0
 _API_S = 60
 _DEFAULT_HOST = "unix:///var/run/docker.sock"
 _PROCESSES = 64
+_SHARED_KERNEL_RUNTIMES = ("runc", "io.containerd.runc.v2", "crun")
 _STREAM_HEADER = struct.Struct(">BxxxI")
 _STDOUT = 1
 _STDERR_KEPT = 4096
@@ -104,21 +105,18 @@ class DockerBackend:
         self._runtime = runtime
         self._lock = threading.Lock()
         self._reaped = False
+        self._lacks: frozenset[Guarantee] | None = None
 
     @property
     def capabilities(self) -> Capabilities:
-        """What its workers guarantee on this machine."""
+        """What its workers guarantee on this machine. The engine is asked once.
+
+        Raises:
+            SandboxUnavailable: no engine answers.
+        """
+        missing = self._missing()
         return Capabilities(
-            backend=self.name,
-            isolated=True,
-            guarantees=(
-                "a container for each worker, without network, read-only",
-                "system call filter",
-                "CPU, wall-clock, address space, file size and output limits",
-                "a fresh user id for each test",
-                "a limit on the memory of all processes together",
-                "a limit on the number of files in /tmp",
-            ),
+            backend=self.name, isolated=True, guarantees=frozenset(Guarantee) - missing
         )
 
     @property
@@ -144,6 +142,25 @@ class DockerBackend:
                 finally:
                     client.close()
             return self._image
+
+    def _missing(self) -> frozenset[Guarantee]:
+        import docker.errors
+        import requests
+
+        with self._lock:
+            if self._lacks is None:
+                client = connect()
+                try:
+                    info = client.info()
+                except (docker.errors.DockerException, requests.RequestException) as error:
+                    raise SandboxUnavailable(
+                        f"the engine does not describe itself: {error}; "
+                        "`mars-envs sandbox doctor` says more"
+                    ) from error
+                finally:
+                    client.close()
+                self._lacks = missing_guarantees(info, self._runtime)
+            return self._lacks
 
     def start_worker(self) -> Worker:
         """Start one worker.
@@ -216,7 +233,11 @@ class DockerBackend:
             runtime=self._runtime,
             network_mode="none",
             read_only=True,
-            tmpfs={"/tmp": f"rw,size={self._tmp_mb}m,nr_inodes=4096,noexec,nosuid,nodev,mode=1777"},
+            tmpfs={
+                "/tmp": f"rw,size={self._tmp_mb}m,nr_inodes=4096,noexec,nosuid,nodev,mode=1777",
+                # The engine's own mount there takes files from everyone and keeps them.
+                "/dev/mqueue": "ro,size=4k,nr_inodes=1,noexec,nosuid,nodev",
+            },
             cap_drop=["ALL"],
             cap_add=["SETUID", "SETGID", "KILL"],
             security_opt=["no-new-privileges"],
@@ -232,6 +253,20 @@ class DockerBackend:
             # A log would copy all that a guest says onto the engine's disk.
             log_config=LogConfig(type="none", config={}),
         )
+
+
+def missing_guarantees(info: dict[str, Any], runtime: str | None) -> frozenset[Guarantee]:
+    """Return what containers lack, given what the engine says of itself.
+
+    An engine that cannot limit memory starts containers all the same. Runtimes with a kernel of
+    their own have not been shown to keep the limits that ours is asked to keep.
+    """
+    missing = set()
+    if not info.get("MemoryLimit", True):
+        missing.add(Guarantee.TOTAL_MEMORY)
+    if (runtime or info.get("DefaultRuntime", "runc")) not in _SHARED_KERNEL_RUNTIMES:
+        missing |= {Guarantee.TOTAL_MEMORY, Guarantee.TMP_SIZE, Guarantee.TMP_FILES}
+    return frozenset(missing)
 
 
 class ContainerTransport:

@@ -6,10 +6,10 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from .base import SandboxError, SandboxUnavailable
+from .base import Guarantee, SandboxError, SandboxUnavailable
 from .worker import Backend
 
 _PROBE_S = 10
@@ -81,7 +81,7 @@ def _docker() -> Finding:
         usable=True,
         isolated=True,
         version=f"{version} at {engine_host()}, cgroup v{info.get('CgroupVersion', '?')}",
-        guarantees=DockerBackend().capabilities.guarantees,
+        guarantees=_sentences(DockerBackend().capabilities.guarantees),
         missing=tuple(missing),
         remedy=remedy,
     )
@@ -125,8 +125,8 @@ def _bubblewrap() -> Finding:
         usable=True,
         isolated=True,
         version=version,
-        guarantees=capabilities.guarantees,
-        missing=capabilities.missing,
+        guarantees=_sentences(capabilities.guarantees),
+        missing=_sentences(capabilities.missing),
         remedy="" if os.geteuid() == 0 else "run as root, or use docker, for what is missing",
     )
 
@@ -140,10 +140,14 @@ def _local() -> Finding:
         usable=True,
         isolated=False,
         version=f"Python {sys.version.split()[0]}",
-        guarantees=capabilities.guarantees,
-        missing=capabilities.missing,
+        guarantees=_sentences(capabilities.guarantees),
+        missing=_sentences(capabilities.missing),
         remedy="for trusted programs only, and only by name",
     )
+
+
+def _sentences(guarantees: Collection[Guarantee]) -> tuple[str, ...]:
+    return tuple(each.sentence for each in Guarantee if each in guarantees)
 
 
 def _try_out(backend: Backend) -> None:

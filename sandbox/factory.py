@@ -91,7 +91,7 @@ def _choose() -> Backend:
         _log.warning(
             "no Docker engine answers, so programs run in bubblewrap; not guaranteed there: %s "
             "(`mars-envs sandbox doctor` says more)",
-            "; ".join(bubblewrap.capabilities.missing) or "nothing",
+            "; ".join(each.sentence for each in bubblewrap.capabilities.missing) or "nothing",
         )
     return bubblewrap
 

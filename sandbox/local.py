@@ -20,7 +20,7 @@ import tempfile
 import time
 from typing import IO
 
-from .base import Capabilities
+from .base import Capabilities, Guarantee
 from .types import Limits, Status
 from .verdict import Facts, execution
 from .worker import CHANNEL_FD, Execution
@@ -78,8 +78,7 @@ class LocalBackend:
         return Capabilities(
             backend=self.name,
             isolated=False,
-            guarantees=("CPU, memory, output and wall-clock limits",),
-            missing=("isolation from files, network, processes and users of this machine",),
+            guarantees=frozenset({Guarantee.TEST_LIMITS}),
         )
 
     @property
