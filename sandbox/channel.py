@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Any, Protocol
+from typing import Protocol
 
 from .base import SandboxUnavailable
 from .guest import wire
@@ -64,6 +64,7 @@ class GuestWorker:
         self._memory_mb = memory_mb
         self._decoder = wire.Decoder(_FRAME_SLACK)
         self._usable = True
+        self._loaded: tuple[bytes, Limits] | None = None
         self._broken: WorkerFault | None = None
         self._oom_kills = transport.oom_kills()
 
@@ -91,7 +92,8 @@ class GuestWorker:
 
     def run(self, source: bytes, stdin: bytes, limits: Limits) -> Execution:
         """Run a program to its end."""
-        self._request(wire.RUN, source, stdin, limits)
+        self._load(source, limits, also=len(stdin))
+        self.send(wire.pack(wire.RUN, stdin))
         try:
             kind, payload = self.next_frame(limits.wall_limit_s + _MARGIN_S)
         except TimeoutError as error:
@@ -102,7 +104,8 @@ class GuestWorker:
 
     def open(self, source: bytes, limits: Limits) -> GuestSession:
         """Start a program with a channel on `CHANNEL_FD`."""
-        self._request(wire.OPEN, source, b"", limits)
+        self._load(source, limits)
+        self.send(wire.pack(wire.OPEN))
         return GuestSession(self, limits)
 
     def close(self) -> None:
@@ -111,20 +114,22 @@ class GuestWorker:
         self._broken = self._broken or WorkerFault(f"worker {self.name} has been closed")
         self._transport.close()
 
-    def _request(self, kind: int, source: bytes, stdin: bytes, limits: Limits) -> None:
+    def _load(self, source: bytes, limits: Limits, *, also: int = 0) -> None:
+        """Send a program, and the limits of its runs, unless they are there already."""
         if limits.memory_mb > self._memory_mb:
             raise ValueError(
                 f"limits.memory_mb={limits.memory_mb} is more than a worker has "
                 f"({self._memory_mb} MiB); give the backend more: memory_mb=..."
             )
-        size = len(source) + len(stdin) + _FRAME_SLACK
-        if size > wire.MAX_REQUEST:
+        if max(len(source), also) + _FRAME_SLACK > wire.MAX_REQUEST:
             raise ValueError(
-                f"program and input have {len(source) + len(stdin)} bytes; "
-                f"at most {wire.MAX_REQUEST - _FRAME_SLACK} can be sent to a guest"
+                f"the program has {len(source)} bytes, its input {also}; of each at most "
+                f"{wire.MAX_REQUEST - _FRAME_SLACK} can be sent to a guest"
             )
-        self._decoder.limit = limits.output_bytes + limits.stderr_bytes + _FRAME_SLACK
-        self.send(wire.pack_parts(kind, order(limits), source, stdin))
+        if self._loaded != (source, limits):
+            self._decoder.limit = limits.output_bytes + limits.stderr_bytes + _FRAME_SLACK
+            self.send(wire.pack_load(order(limits), source))
+            self._loaded = (source, limits)
 
     def send(self, frame: bytes) -> None:
         """Send a frame to the supervisor."""
@@ -160,22 +165,21 @@ class GuestWorker:
     def conclude(self, payload: bytes, limits: Limits) -> Execution:
         """Read a result frame."""
         try:
-            meta, (stdout, stderr) = wire.unpack_parts(payload)
-            facts = Facts(
-                stage=str(meta["stage"]),
-                wait_status=int(meta["status"]),
-                cpu_s=float(meta["cpu_s"]),
-                wall_s=float(meta["wall_s"]),
-                max_rss_kb=int(meta["max_rss_kb"]),
-                overflow=bool(meta["overflow"]),
-                timed_out=bool(meta["timed_out"]),
-                finished=bool(meta["finished"]),
-                oom=bool(meta["oom"]) or self._oom_moved(),
-            )
-            clean = bool(meta["clean"])
-        except (wire.FrameError, KeyError, ValueError, TypeError) as error:
-            raise self.broken(f"a malformed result: {error}") from error
-        if not clean or facts.oom:
+            said, stdout, stderr = wire.unpack_result(payload)
+        except wire.FrameError as error:
+            raise self.broken(str(error)) from error
+        facts = Facts(
+            stage=said.stage.decode(),
+            wait_status=said.status,
+            cpu_s=said.cpu_s,
+            wall_s=said.wall_s,
+            max_rss_kb=said.max_rss_kb,
+            overflow=said.overflow,
+            timed_out=said.timed_out,
+            finished=said.finished,
+            oom=said.oom > 0 or self._oom_moved(),
+        )
+        if not said.clean or facts.oom:
             self._usable = False
         try:
             return execution(facts, limits, stdout, stderr)
@@ -245,15 +249,15 @@ class GuestSession:
             raise self._worker.broken(f"a frame of kind {kind} in a session")
 
 
-def order(limits: Limits) -> dict[str, Any]:
-    """Return the limits in the guest's terms: seconds, bytes, counts."""
-    return {
-        "cpu": kernel_cpu_limit(limits),
-        "cpu_s": limits.cpu_s,
-        "wall_s": limits.wall_limit_s,
-        "memory": limits.memory_mb << 20,
-        "file_size": limits.tmp_mb << 20,
-        "processes": limits.processes,
-        "output_bytes": limits.output_bytes,
-        "stderr_bytes": limits.stderr_bytes,
-    }
+def order(limits: Limits) -> wire.Order:
+    """Return the limits in the guest's terms."""
+    return wire.Order(
+        kernel_cpu_s=kernel_cpu_limit(limits),
+        cpu_s=limits.cpu_s,
+        wall_s=limits.wall_limit_s,
+        memory=limits.memory_mb << 20,
+        file_size=limits.tmp_mb << 20,
+        processes=limits.processes,
+        output_bytes=limits.output_bytes,
+        stderr_bytes=limits.stderr_bytes,
+    )

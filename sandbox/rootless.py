@@ -392,10 +392,11 @@ def _bound(take: Callable[[int], None], descriptor: int) -> Callable[[], None]:
 
 
 def _split_setup(said: bytes) -> tuple[float, str]:
-    """Cut what the setup pipe said into start-up CPU seconds and stages."""
+    """Cut what the setup pipe said into start-up CPU seconds and the last stage."""
     digits = re.match(rb"\d*", said)
     number = digits[0] if digits else b""
-    return int(number or b"0") / 1e6, said[len(number) :].decode("ascii", "replace")
+    stage = said[len(number) :][-1:].decode("ascii", "replace") or "-"
+    return int(number or b"0") / 1e6, stage
 
 
 def _memory_file(data: bytes) -> int:

@@ -19,7 +19,7 @@ class Facts:
     """What is known about one run, from the kernel and from the host's side of its pipes."""
 
     stage: str
-    """What the setup pipe said: `S` confined, `C` does not compile, `R` reached its first line."""
+    """How far it came: `-` not confined, `S` confined, `C` does not compile, `R` its first line."""
     wait_status: int
     """As `os.wait4` returns it."""
     cpu_s: float
@@ -50,7 +50,7 @@ def execution(facts: Facts, limits: Limits, stdout: bytes, stderr: bytes) -> Exe
     Raises:
         WorkerFault: the place broke before the program was confined.
     """
-    if "S" not in facts.stage and not facts.finished:
+    if facts.stage == "-" and not facts.finished:
         raise WorkerFault(
             f"the guest could not confine the program (wait status {facts.wait_status:#x}): "
             f"{stderr.decode('utf-8', 'replace').strip() or 'no message'}"
@@ -70,7 +70,7 @@ def execution(facts: Facts, limits: Limits, stdout: bytes, stderr: bytes) -> Exe
 
 
 def _status(facts: Facts, limits: Limits, number: int, stderr: bytes) -> Status | None:
-    if "R" not in facts.stage and not (facts.finished and "C" not in facts.stage):
+    if facts.stage == "C" or (facts.stage != "R" and not facts.finished):
         return Status.COMPILE_ERROR
     if facts.overflow:
         return Status.OUTPUT_LIMIT_EXCEEDED

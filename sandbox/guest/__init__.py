@@ -1,4 +1,4 @@
-"""The code that runs inside an isolated place: supervisor, zygote and child.
+"""The code that runs inside an isolated place: supervisor, zygote, template and child.
 
 It is self-contained standard-library source and travels in the command line (`bootstrap`), so a
 container image does not depend on the version of this package. It holds no secrets: a program may
@@ -17,7 +17,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 MODULES = {
-    "supervisor": ("wire", "seccomp", "limits", "child", "cleaning", "zygote", "supervisor"),
+    "supervisor": (
+        *("wire", "sockets", "seccomp", "limits", "child", "cleaning", "template", "zygote"),
+        *("host", "link", "place", "run", "supervisor"),
+    ),
     "solo": ("seccomp", "limits", "child", "solo"),
 }
 """What each entry needs, in an order in which each module needs only earlier ones."""

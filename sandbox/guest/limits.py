@@ -1,4 +1,4 @@
-"""The kernel's limits on a program's process."""
+"""The kernel's limits on a program's processes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,24 @@ def set_constant() -> None:
     _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
 
 
-def set_for_run(cpu: int, memory: int, file_size: int, processes: int) -> None:
-    """Set the limits of one run: CPU seconds, bytes, bytes, count (0: leave as it is)."""
-    # One second between the soft and the hard limit, for programs that catch SIGXCPU.
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
+def set_sizes(memory: int, file_size: int, processes: int) -> None:
+    """Limit address space and files in bytes, and processes (0: leave that as it is)."""
     _limit(resource.RLIMIT_AS, memory)
     _limit(resource.RLIMIT_FSIZE, file_size)
     if processes:
         _limit(resource.RLIMIT_NPROC, processes)
+
+
+def set_cpu(seconds: int) -> None:
+    """Limit the CPU time of this process for good."""
+    # One second between the soft and the hard limit, for programs that catch SIGXCPU.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+
+
+def set_cpu_for_now(seconds: int | None) -> None:
+    """Limit the CPU time of this process until the next call; None: not at all."""
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (hard if seconds is None else seconds, hard))
 
 
 def _limit(kind: int, value: int) -> None:

@@ -18,16 +18,19 @@ from typing import NoReturn
 
 from . import child, limits, seccomp
 
+_SETUP_FD = 4
 _SPARE_FD = 100
 
 
 def main() -> Callable[[], NoReturn]:
     """Confine this process as its arguments say; return the function that runs the program.
 
-    They are the descriptors of program, setup pipe and channel (-1: none), then the limits that
-    `limits.set_for_run` takes.
+    They are the descriptors of program, setup pipe and channel (-1: none), then CPU seconds and
+    what `limits.set_sizes` takes.
 
-    The setup pipe first gets the microseconds of CPU time that starting up has cost.
+    The setup pipe gets the microseconds of CPU time that starting up has cost, `S` once every
+    restriction is in force, then `C` if the program does not compile, or `R` just before its first
+    line. It is closed before that line, so a program can fake none of these.
     """
     program, setup, channel, *numbers = map(int, sys.argv[1:])
     source = os.pread(program, os.fstat(program).st_size, 0)
@@ -37,9 +40,9 @@ def main() -> Callable[[], NoReturn]:
         channel = fcntl.fcntl(channel, fcntl.F_DUPFD, _SPARE_FD)
         os.dup2(channel, child.CHANNEL_FD)
     else:
-        os.closerange(child.CHANNEL_FD, child.SETUP_FD)
-    os.dup2(setup, child.SETUP_FD, inheritable=False)
-    os.closerange(child.SETUP_FD + 1, 4096)
+        os.closerange(child.CHANNEL_FD, _SETUP_FD)
+    os.dup2(setup, _SETUP_FD, inheritable=False)
+    os.closerange(_SETUP_FD + 1, 4096)
     sys.set_int_max_str_digits(0)
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
@@ -53,8 +56,14 @@ def main() -> Callable[[], NoReturn]:
     if pid:
         _wait_for(pid)
     os.setsid()
-    limits.set_for_run(*numbers)
-    return child.prepare(source, child.SETUP_FD, start_up_us)
+    cpu, *sizes = numbers
+    limits.set_cpu(cpu)
+    limits.set_sizes(*sizes)
+    os.write(_SETUP_FD, b"%dS" % start_up_us)
+    prepared = child.Prepared(source)
+    os.write(_SETUP_FD, b"R" if prepared.code is not None else b"C")
+    os.close(_SETUP_FD)
+    return prepared.run
 
 
 def _wait_for(pid: int) -> NoReturn:

@@ -1,28 +1,61 @@
 """The framing between host and supervisor, used on both sides.
 
-A frame is a length, a kind and a payload. A payload that carries several byte strings is a JSON
-object, whose "sizes" cut what follows it.
+A frame is a length, a kind and a payload. Payloads have fixed layouts, so that reading what a
+hostile place might send takes no parser.
 """
 
 from __future__ import annotations
 
-import json
 import struct
-from typing import Any
+from typing import NamedTuple
 
 HEADER = struct.Struct(">IB")
-_META = struct.Struct(">I")
 
-HELLO = 1  # guest: ready
-RUN = 2  # host: run a program to its end
-OPEN = 3  # host: run a program with a channel
-DATA = 4  # both: bytes of the channel
-CLOSED = 5  # guest: the program closed its channel
-FINISH = 6  # host: end the session
-RESULT = 7  # guest: the facts about a run
+HELLO = 1  # guest: ready; its Python version
+LOAD = 2  # host: the program, and its limits, that the runs after this are about; not answered
+RUN = 3  # host: run it on this input to its end
+OPEN = 4  # host: run it with a channel
+DATA = 5  # both: bytes of the channel
+CLOSED = 6  # guest: the program closed its channel
+FINISH = 7  # host: end the session
+RESULT = 8  # guest: the facts about a run
 
 MAX_REQUEST = 256 << 20
 """Most bytes of one frame from the host."""
+
+_ORDER = struct.Struct(">IddQQIQQ")
+_FACTS = struct.Struct(">cIddI???b?I")  # the last is the length of standard output
+
+
+class Order(NamedTuple):
+    """The limits of a run in the guest's terms: seconds, bytes, counts."""
+
+    kernel_cpu_s: int
+    cpu_s: float
+    wall_s: float
+    memory: int
+    file_size: int
+    processes: int
+    output_bytes: int
+    stderr_bytes: int
+
+
+class Facts(NamedTuple):
+    """What the guest knows about a run."""
+
+    stage: bytes
+    """`-` not confined, `S` confined, `C` does not compile, `R` reached its first line."""
+    status: int
+    """As `os.wait4` returns it."""
+    cpu_s: float
+    wall_s: float
+    max_rss_kb: int
+    overflow: bool
+    timed_out: bool
+    finished: bool
+    oom: int
+    """Whether the memory controller has killed; -1: the guest cannot tell."""
+    clean: bool
 
 
 class FrameError(Exception):
@@ -34,32 +67,35 @@ def pack(kind: int, payload: bytes = b"") -> bytes:
     return HEADER.pack(len(payload), kind) + payload
 
 
-def pack_parts(kind: int, meta: dict[str, Any], *parts: bytes) -> bytes:
-    """Return a frame that carries `meta` and byte strings."""
-    head = json.dumps({**meta, "sizes": [len(part) for part in parts]}).encode()
-    return pack(kind, b"".join((_META.pack(len(head)), head, *parts)))
+def pack_load(order: Order, source: bytes) -> bytes:
+    """Return a frame with limits and a program."""
+    return pack(LOAD, _ORDER.pack(*order) + source)
 
 
-def unpack_parts(payload: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    """Undo `pack_parts`.
+def unpack_load(payload: bytes) -> tuple[Order, bytes]:
+    """Undo `pack_load`."""
+    return Order(*_ORDER.unpack_from(payload)), payload[_ORDER.size :]
+
+
+def pack_result(facts: Facts, stdout: bytes, stderr: bytes) -> bytes:
+    """Return a frame with all that is known about a run."""
+    return pack(RESULT, b"".join((_FACTS.pack(*facts, len(stdout)), stdout, stderr)))
+
+
+def unpack_result(payload: bytes) -> tuple[Facts, bytes, bytes]:
+    """Undo `pack_result`; return facts, standard output and standard error.
 
     Raises:
-        FrameError: the payload is not what `pack_parts` makes.
+        FrameError: the payload is not what `pack_result` makes.
     """
-    try:
-        start = _META.size + _META.unpack_from(payload)[0]
-        meta = json.loads(payload[_META.size : start])
-        parts = []
-        for size in meta.pop("sizes"):
-            if not 0 <= size <= len(payload) - start:
-                raise FrameError(f"a part of {size} bytes does not fit its frame")
-            parts.append(payload[start : start + size])
-            start += size
-    except (struct.error, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FrameError(f"malformed frame: {error!r}") from error
-    if start != len(payload):
-        raise FrameError(f"{len(payload) - start} bytes too many in a frame")
-    return meta, parts
+    if len(payload) < _FACTS.size:
+        raise FrameError(f"a result of {len(payload)} bytes; it has at least {_FACTS.size}")
+    *fields, size = _FACTS.unpack_from(payload)
+    facts = Facts(*fields)
+    middle = _FACTS.size + size
+    if facts.stage not in (b"-", b"S", b"C", b"R") or middle > len(payload):
+        raise FrameError("a malformed result")
+    return facts, payload[_FACTS.size : middle], payload[middle:]
 
 
 class Decoder:

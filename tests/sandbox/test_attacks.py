@@ -14,15 +14,22 @@ from sandbox.types import Limits, Status
 
 LIMITS = Limits(cpu_s=1.0, wall_s=1.5, memory_mb=256, output_bytes=1 << 16)
 CANARY = b"print(sum(map(int, input().split())))"
-FORGED = wire.pack_parts(
-    wire.RESULT,
-    {
-        "stage": "SR", "status": 0, "cpu_s": 0.0, "wall_s": 0.0, "max_rss_kb": 1,
-        "overflow": False, "timed_out": False, "finished": False, "oom": None, "clean": True,
-    },
+FORGED = wire.pack_result(
+    wire.Facts(
+        stage=b"R",
+        status=0,
+        cpu_s=0.0,
+        wall_s=0.0,
+        max_rss_kb=1,
+        overflow=False,
+        timed_out=False,
+        finished=False,
+        oom=-1,
+        clean=True,
+    ),
     b"42\n",
     b"",
-)  # fmt: skip
+)
 PREAMBLE = f"""
 import ctypes, os, signal, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)

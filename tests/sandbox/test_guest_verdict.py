@@ -16,7 +16,7 @@ EXIT_1 = 1 << 8
 
 def judge(*, stderr: bytes = b"", **facts: object) -> Execution:
     fields = {
-        "stage": "SR",
+        "stage": "R",
         "wait_status": 0,
         "cpu_s": 0.1,
         "wall_s": 0.2,
@@ -31,7 +31,7 @@ def judge(*, stderr: bytes = b"", **facts: object) -> Execution:
     ("facts", "status"),
     [
         ({}, None),
-        ({"stage": "SC", "wait_status": EXIT_1}, Status.COMPILE_ERROR),
+        ({"stage": "C", "wait_status": EXIT_1}, Status.COMPILE_ERROR),
         ({"stage": "S", "wait_status": signal.SIGSEGV}, Status.COMPILE_ERROR),
         ({"overflow": True, "timed_out": True}, Status.OUTPUT_LIMIT_EXCEEDED),
         ({"timed_out": True, "wait_status": signal.SIGKILL}, Status.TIME_LIMIT_EXCEEDED),
@@ -48,7 +48,7 @@ def judge(*, stderr: bytes = b"", **facts: object) -> Execution:
         ({"wait_status": EXIT_1, "stderr": b"x\nMemoryError\n"}, Status.MEMORY_LIMIT_EXCEEDED),
         ({"wait_status": EXIT_1, "stderr": b"MemoryError\nValueError"}, Status.RUNTIME_ERROR),
         ({"wait_status": signal.SIGKILL, "finished": True}, None),
-        ({"wait_status": signal.SIGKILL, "finished": True, "stage": ""}, None),
+        ({"wait_status": signal.SIGKILL, "finished": True, "stage": "-"}, None),
         ({"wait_status": EXIT_1, "finished": True}, Status.RUNTIME_ERROR),
     ],
 )
@@ -63,4 +63,4 @@ def test_exit_code_and_signal_exclude_each_other() -> None:
 
 def test_a_guest_that_could_not_confine_the_program_is_at_fault() -> None:
     with pytest.raises(WorkerFault, match="no table for riscv"):
-        judge(stage="", wait_status=EXIT_1, stderr=b"no table for riscv")
+        judge(stage="-", wait_status=EXIT_1, stderr=b"no table for riscv")

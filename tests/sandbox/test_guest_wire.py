@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from sandbox.guest import wire
 
 
-@given(st.lists(st.tuples(st.integers(1, 7), st.binary(max_size=50)), max_size=5), st.data())
+@given(st.lists(st.tuples(st.integers(1, 8), st.binary(max_size=50)), max_size=5), st.data())
 def test_frames_survive_any_cutting_of_the_stream(
     frames: list[tuple[int, bytes]], data: st.DataObject
 ) -> None:
@@ -26,28 +24,42 @@ def test_frames_survive_any_cutting_of_the_stream(
     assert seen == frames
 
 
-@given(st.dictionaries(st.text(), st.integers()), st.lists(st.binary(max_size=20)))
-def test_parts_come_back_as_they_were(meta: dict[str, int], parts: list[bytes]) -> None:
-    meta.pop("sizes", None)
-    frame = wire.pack_parts(wire.RESULT, meta, *parts)
-    assert wire.unpack_parts(frame[wire.HEADER.size :]) == (meta, parts)
+FACTS = st.builds(
+    wire.Facts,
+    stage=st.sampled_from([b"-", b"S", b"C", b"R"]),
+    status=st.integers(0, 0xFFFF),
+    cpu_s=st.floats(0, 1e6),
+    wall_s=st.floats(0, 1e6),
+    max_rss_kb=st.integers(0, 1 << 31),
+    overflow=st.booleans(),
+    timed_out=st.booleans(),
+    finished=st.booleans(),
+    oom=st.sampled_from([-1, 0, 1]),
+    clean=st.booleans(),
+)
+
+
+@given(FACTS, st.binary(max_size=40), st.binary(max_size=40))
+def test_a_result_comes_back_as_it_was(facts: wire.Facts, stdout: bytes, stderr: bytes) -> None:
+    frame = wire.pack_result(facts, stdout, stderr)
+    assert wire.unpack_result(frame[wire.HEADER.size :]) == (facts, stdout, stderr)
 
 
 @given(st.binary(max_size=60))
+def test_a_program_comes_back_with_its_limits(source: bytes) -> None:
+    order = wire.Order(3, 1.5, 15.0, 512 << 20, 32 << 20, 16, 1 << 20, 4096)
+    frame = wire.pack_load(order, source)
+    assert wire.unpack_load(frame[wire.HEADER.size :]) == (order, source)
+
+
+@given(st.binary(max_size=120))
 def test_any_other_payload_is_a_frame_error(payload: bytes) -> None:
     try:
-        meta, parts = wire.unpack_parts(payload)
+        facts, stdout, stderr = wire.unpack_result(payload)
     except wire.FrameError:
         return
-    assert isinstance(meta, dict)
-    assert all(isinstance(part, bytes) for part in parts)
-
-
-@pytest.mark.parametrize("sizes", [[-1], [99], ["1"], None, 3, [0.5]])
-def test_sizes_that_do_not_fit_are_a_frame_error(sizes: object) -> None:
-    head = json.dumps({"sizes": sizes}).encode()
-    with pytest.raises(wire.FrameError):
-        wire.unpack_parts(len(head).to_bytes(4, "big") + head + b"abc")
+    assert facts.stage in (b"-", b"S", b"C", b"R")
+    assert payload.endswith(stdout + stderr)
 
 
 def test_a_frame_beyond_the_limit_is_refused_before_it_arrives() -> None:

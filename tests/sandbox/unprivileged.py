@@ -9,7 +9,9 @@ from sandbox.guest import wire
 from sandbox.pool import WorkerPool
 from sandbox.types import Limits
 
-FORGED = wire.pack_parts(wire.RESULT, {"stage": "SR", "status": 0}, b"42\n", b"")
+FORGED = wire.pack_result(
+    wire.Facts(b"R", 0, 0.0, 0.0, 1, False, False, False, -1, True), b"42\n", b""
+)
 PROGRAMS = {
     "sum": "print(sum(map(int, input().split())))",
     "compile": "print(",
