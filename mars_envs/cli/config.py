@@ -33,6 +33,33 @@ class SandboxConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchConfig:
+    """Settings of `mars-envs sandbox bench`."""
+
+    modes: str = "all"
+    """What to measure: `all`, or some of host,docker-run,docker-exec,docker,bubblewrap."""
+    rounds: int = 5
+    """Rounds; every way takes its turn in each."""
+    programs: int = 40
+    """Programs per round and way."""
+    tests: int = 10
+    """Tests per program."""
+    clients: int = 2
+    """Programs judged at once."""
+    uptime: int | None = None
+    """Instead: run so many tests in one pool and compare its first thousand with its last."""
+    sandbox: Backend = "auto"
+    """The backend of `--uptime`; `auto`: Docker where an engine answers, else bubblewrap."""
+    profile: bool = False
+    """Also print where the CPU time went, by kind of process."""
+    output: str | None = None
+    """Where to write all figures, as JSON."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "rounds", "programs", "tests", "clients", "uptime")
+
+
+@dataclass(frozen=True, kw_only=True)
 class SolveConfig:
     """Settings of `mars-envs solve`."""
 

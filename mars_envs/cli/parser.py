@@ -16,7 +16,7 @@ from docstring_parser import parse_from_object
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
 from ..errors import MarsEnvsError
-from .config import DemoConfig, SandboxConfig, SolveConfig
+from .config import BenchConfig, DemoConfig, SandboxConfig, SolveConfig
 from .errors import known_errors
 
 COMMANDS: dict[str, tuple[str, type, str, str]] = {
@@ -45,6 +45,14 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         SandboxConfig,
         "Build the guest image (it is also built on first use).",
         "mars-envs sandbox build",
+    ),
+    "sandbox bench": (
+        "bench:bench",
+        BenchConfig,
+        "Measure what judging costs: ours beside a host subprocess, docker run and docker exec.",
+        "mars-envs sandbox bench\n"
+        "mars-envs sandbox bench --modes host,docker,bubblewrap --rounds 3 --output bench.json\n"
+        "mars-envs sandbox bench --uptime 20000 --sandbox docker",
     ),
     "sandbox reap": (
         "sandbox:reap",
