@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from .base import (
     Capabilities,
+    CheckerFailed,
     Guarantee,
     ImageError,
+    ReferenceRejected,
     Sandbox,
     SandboxError,
     SandboxUnavailable,
@@ -27,11 +29,14 @@ from .types import (
     Case,
     CaseResult,
     Checker,
+    CheckerProgram,
+    FunctionCase,
     Limits,
     Program,
     Report,
     Status,
     StdioCase,
+    ValueChecker,
 )
 
 if TYPE_CHECKING:
@@ -48,11 +53,15 @@ __all__ = [
     "Case",
     "CaseResult",
     "Checker",
+    "CheckerFailed",
+    "CheckerProgram",
+    "FunctionCase",
     "Grader",
     "Guarantee",
     "ImageError",
     "Limits",
     "Program",
+    "ReferenceRejected",
     "Report",
     "RunCache",
     "Sandbox",
@@ -61,6 +70,7 @@ __all__ = [
     "Status",
     "StdioCase",
     "UnsupportedCase",
+    "ValueChecker",
     "WorkerDied",
     "open_sandbox",
 ]

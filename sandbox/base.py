@@ -4,6 +4,8 @@ SandboxError                 the sandbox, not the program, is at fault; never a 
 ├── SandboxUnavailable       no backend can run here; the message names `sandbox doctor`
 ├── WorkerDied               a worker broke and the retries could not settle whose fault it was
 ├── ImageError               the guest image is missing and can't be built
+├── CheckerFailed            a custom checker gave no verdict: it broke, or ran out of its limits
+├── ReferenceRejected        a reference solution is not accepted: the problem's data are wrong
 └── UnsupportedCase          a case that this sandbox cannot judge (never scored, never guessed)
 """
 
@@ -32,6 +34,14 @@ class WorkerDied(SandboxError):
 
 class ImageError(SandboxError):
     """The guest image is not there and could not be built."""
+
+
+class CheckerFailed(SandboxError):
+    """A custom checker gave no verdict, which says nothing about the program."""
+
+
+class ReferenceRejected(SandboxError):
+    """A problem's own solution is not accepted: its tests, limits or checker are wrong."""
 
 
 class UnsupportedCase(SandboxError):

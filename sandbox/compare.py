@@ -18,6 +18,9 @@ from .types import Checker
 _SPACE = b" \t\n\r\v\f"
 # Possessive quantifiers: no backtracking, so a million digits cost no more than their length.
 _INTEGER = re.compile(rb"[+-]?[0-9]++")
+_TOKEN_OR_SPACE = re.compile(rb"[ \t\n\r\v\f]++|[^ \t\n\r\v\f]++")
+_POINT_OR_EXPONENT = re.compile(rb"[.eE]")
+_AUTO_TOLERANCE = 1e-6
 _DECIMAL = re.compile(rb"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 
 
@@ -40,6 +43,9 @@ def explain(output: bytes, expected: str, checker: Checker) -> str | None:
     wanted = encode_text(expected)
     if output == wanted:
         return None
+    if checker.space_change_sensitive:
+        pieces = [_TOKEN_OR_SPACE.findall(text) for text in (output, wanted)]
+        return _explain_sequence("token or space", pieces[0], pieces[1], checker)
     if checker.kind == "tokens":
         return _explain_sequence("token", output.split(), wanted.split(), checker)
     got_lines, wanted_lines = _lines(output), _lines(wanted)
@@ -49,7 +55,7 @@ def explain(output: bytes, expected: str, checker: Checker) -> str | None:
 def _explain_sequence(
     unit: str, got: list[bytes], wanted: list[bytes], checker: Checker
 ) -> str | None:
-    same = _same_token if unit == "token" else _same_line
+    same = _same_line if unit == "line" else _same_token
     for number, (left, right) in enumerate(zip(got, wanted, strict=False), start=1):
         if left != right and not same(left, right, checker):
             return f"{unit} {number} differs"
@@ -65,7 +71,7 @@ def _lines(text: bytes) -> list[bytes]:
 def _same_line(got: bytes, wanted: bytes, checker: Checker) -> bool:
     if not checker.case_sensitive and _lower(got) == _lower(wanted):
         return True
-    if checker.float_abs is None and checker.float_rel is None:
+    if checker.kind != "auto" and checker.float_abs is None and checker.float_rel is None:
         return False
     left, right = got.split(), wanted.split()
     return len(left) == len(right) and all(
@@ -76,18 +82,26 @@ def _same_line(got: bytes, wanted: bytes, checker: Checker) -> bool:
 def _same_token(got: bytes, wanted: bytes, checker: Checker) -> bool:
     if not checker.case_sensitive and _lower(got) == _lower(wanted):
         return True
+    if checker.kind == "auto":
+        if not (_POINT_OR_EXPONENT.search(got) or _POINT_OR_EXPONENT.search(wanted)):
+            return False
+        return _close(got, wanted, _AUTO_TOLERANCE, _AUTO_TOLERANCE)
     if checker.float_abs is None and checker.float_rel is None:
         return False
     if _INTEGER.fullmatch(got) and _INTEGER.fullmatch(wanted):
         return _canonical(got) == _canonical(wanted)
+    return _close(got, wanted, checker.float_abs, checker.float_rel)
+
+
+def _close(got: bytes, wanted: bytes, float_abs: float | None, float_rel: float | None) -> bool:
     if not (_DECIMAL.fullmatch(got) and _DECIMAL.fullmatch(wanted)):
         return False
     a, b = float(got), float(wanted)
     if not (math.isfinite(a) and math.isfinite(b)):
         return False
     error = abs(a - b)
-    absolute = checker.float_abs is not None and error <= checker.float_abs
-    relative = checker.float_rel is not None and error <= checker.float_rel * abs(b)
+    absolute = float_abs is not None and error <= float_abs
+    relative = float_rel is not None and error <= float_rel * abs(b)
     return absolute or relative
 
 

@@ -5,9 +5,11 @@ All of them are frozen: a report can be cached, compared and sent between thread
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal, Self
 
 MAX_SECONDS = 86_400
 """The longest time limit, a day: more is surely a mistake, and kernels have clocks that end."""
@@ -87,26 +89,163 @@ class Limits:
 class Checker:
     """How an output is compared with the expected one. The comparison runs on the host.
 
-    `lines` compares line by line without trailing whitespace and trailing blank lines; `tokens`
-    compares what is left after splitting on whitespace.
+    `lines` compares line by line without trailing whitespace and trailing blank lines. `tokens`
+    compares what is left after splitting on whitespace. `auto` is for data sets that do not say
+    whether numbers are exact: as `lines`, but lines with as many tokens are equal where every two
+    tokens that differ are finite decimals, at least one of them with a point or an exponent, and
+    no further apart than 1e-6, absolutely or relatively.
+
+    Raises:
+        ValueError: the settings contradict each other.
     """
 
-    kind: Literal["lines", "tokens"] = "lines"
+    kind: Literal["lines", "tokens", "auto"] = "lines"
     case_sensitive: bool = True
+    space_change_sensitive: bool = False
+    """Whether the whitespace between tokens counts, too, to the byte (`tokens` only)."""
     float_abs: float | None = None
     """Absolute tolerance for tokens that are finite decimals on both sides; None: exact."""
     float_rel: float | None = None
     """Relative tolerance; a token passes if either tolerance accepts it."""
 
+    def __post_init__(self) -> None:
+        if self.kind not in ("lines", "tokens", "auto"):
+            raise ValueError(f"Checker.kind is lines, tokens or auto, got {self.kind!r}")
+        if self.space_change_sensitive and self.kind != "tokens":
+            raise ValueError("space_change_sensitive needs Checker.kind='tokens'")
+        _check_tolerances(self.float_abs, self.float_rel)
+        if self.kind == "auto" and (self.float_abs is not None or self.float_rel is not None):
+            raise ValueError("Checker.kind='auto' has a tolerance of its own; leave float_* out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueChecker:
+    """How a value that a function returned is compared with the expected one, on the host.
+
+    As Python compares, but a tuple equals a list of the same items, NaN equals NaN, and a number
+    passes where the expected one is a float and the error is within a tolerance. An expected int
+    needs an equal number.
+
+    Raises:
+        ValueError: a tolerance is no number of at least 0, or the order is unknown.
+    """
+
+    float_abs: float | None = 1e-6
+    """Absolute tolerance; None together with `float_rel`: exact."""
+    float_rel: float | None = 1e-6
+    """Relative tolerance; a number passes if either tolerance accepts it."""
+    order: Literal["given", "outer", "any"] = "given"
+    """`outer`: the items of the value itself may come in any order; `any`: those of every list."""
+    iterables: bool = False
+    """Whether an iterator or a range may stand for a list."""
+
+    def __post_init__(self) -> None:
+        if self.order not in ("given", "outer", "any"):
+            raise ValueError(f"ValueChecker.order is given, outer or any, got {self.order!r}")
+        _check_tolerances(self.float_abs, self.float_rel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckerProgram:
+    """A trusted checker in Python, for answers that no comparison can judge.
+
+    `source` defines `check(input, output, expected)`. It runs in a slot of its own, never beside
+    the program that it judges. For a `StdioCase` it is given the three texts (bytes of the output
+    that are not UTF-8 as lone surrogates); for a `FunctionCase` the list of arguments, the value
+    returned and the expected one. It returns whether the answer is accepted, or
+    `(accepted, message)`, or `(accepted, message, score)` with a score from 0 to 1. It must reject
+    whatever a program may answer: a checker that raises, runs out of its limits or returns anything
+    else is a `CheckerFailed`, which is no verdict.
+    """
+
+    source: str
+    limits: Limits = field(default_factory=lambda: Limits(cpu_s=10.0))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdioCase:
-    """Feed `stdin`, compare standard output with `expected`. `expected` never enters a guest."""
+    """Feed `stdin`, compare standard output with `expected`. `expected` never enters its guest."""
 
     name: str
     stdin: str
     expected: str
-    checker: Checker = field(default_factory=Checker)
+    checker: Checker | CheckerProgram = field(default_factory=Checker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCase:
+    """Call a function of the program, compare what it returns. `expected` never enters its guest.
+
+    The program is imported, not run as `__main__`. Arguments and values are made of None, bool,
+    int, float, str, list, tuple, dict, set, frozenset, bytes, complex and range.
+    """
+
+    name: str
+    entry_point: str
+    """A function, or a method as in `Solution.twoSum`. A bare name is looked up in a class
+    `Solution`, if there is one, and then in the module. Each case gets a new instance."""
+    args: tuple[Any, ...]
+    expected: Any
+    alternatives: tuple[Any, ...] = ()
+    """Further right answers."""
+    checker: ValueChecker | CheckerProgram = field(default_factory=ValueChecker)
+    compare_argument: int | None = None
+    """Compare this argument after the call in place of the return value (in-place functions)."""
+    arg_types: tuple[str, ...] = ()
+    """What arrays among `args` stand for: `ListNode`, `TreeNode` (in level order, None for no
+    node), `list[ListNode]`, `list[TreeNode]`; "" or left out: themselves."""
+    return_type: str = ""
+    """Likewise, for the value returned."""
+    assume: Literal["nothing", "leetcode"] = "nothing"
+    """`leetcode`: supply what programs written for LeetCode take for granted: names of `typing`,
+    `collections`, `math` and the like, `ListNode`, `TreeNode`, a recursion limit of 50,000."""
+
+    @classmethod
+    def from_json_lines(
+        cls, name: str, entry_point: str, arguments: str, expected: str, **options: Any
+    ) -> Self:
+        """Make a case from the format of LiveCodeBench's functional tests.
+
+        Args:
+            name: of the case.
+            entry_point: `func_name` of the problem's metadata.
+            arguments: one positional argument a line, as JSON.
+            expected: the return value, as JSON.
+            options: further fields; `assume` is `leetcode` if not given.
+
+        Raises:
+            ValueError: something is not JSON.
+        """
+        values = [
+            _json(line, f"case {name!r}: line {number} of the arguments")
+            for number, line in enumerate(arguments.split("\n"), start=1)
+            if line.strip()
+        ]
+        return cls(
+            name=name,
+            entry_point=entry_point,
+            args=tuple(values),
+            expected=_json(expected, f"case {name!r}: the expected value"),
+            **{"assume": "leetcode", **options},
+        )
+
+    @classmethod
+    def from_apps(
+        cls, name: str, entry_point: str, arguments: list[Any], expected: Any, **options: Any
+    ) -> Self:
+        """Make a case from one of the `inputs` and `outputs` of APPS or TACO with a `fn_name`.
+
+        These wrap some expected values in a list of one item, so that item is right, too.
+        """
+        wrapped = isinstance(expected, list) and len(expected) == 1
+        return cls(
+            name=name,
+            entry_point=entry_point,
+            args=tuple(arguments),
+            expected=expected,
+            alternatives=tuple(expected) if wrapped else (),
+            **{"assume": "leetcode", **options},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +263,7 @@ class AssertCase:
     """Trusted source (say, the dataset's prompt) that defines what `body` needs besides."""
 
 
-Case = StdioCase | AssertCase
+Case = StdioCase | FunctionCase | AssertCase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +280,14 @@ class CaseResult:
     signal: int | None = None
     stdout: str = ""
     """Standard output; bytes that are not UTF-8 are lone surrogates (`surrogateescape`)."""
+    returned: str = ""
+    """What a `FunctionCase` compared, as Python would show it, shortened."""
     stderr: str = ""
     """The tail of standard error, decoded likewise."""
     message: str = ""
     """One line for people, e.g. the failing assertion or 'no function named solve'."""
+    score: float | None = None
+    """From 0 to 1, where a `CheckerProgram` gave one; None: 1 if accepted, else 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,3 +311,16 @@ class Report:
     def accepted(self) -> bool:
         """Whether every case was accepted."""
         return self.status is Status.ACCEPTED
+
+
+def _check_tolerances(*tolerances: float | None) -> None:
+    for value in tolerances:
+        if value is not None and not 0 <= value < math.inf:
+            raise ValueError(f"a tolerance is a number of at least 0, or None; got {value!r}")
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{what} is not JSON ({error}): {text:.60}") from error

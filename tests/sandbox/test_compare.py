@@ -6,6 +6,7 @@ import json
 import time
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ LINES = Checker()
 TOKENS = Checker(kind="tokens")
 KATTIS = Checker(kind="tokens", case_sensitive=False)
 CLOSE = Checker(kind="tokens", float_abs=1e-6, float_rel=1e-6)
+AUTO = Checker(kind="auto")
 
 words = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=6)
 spaces = st.text(" \t\n\r\v\f", min_size=1, max_size=3)
@@ -205,3 +207,74 @@ def test_every_recorded_kattis_answer_is_accepted_and_its_first_half_is_not(data
                     assert not matches(half, test["answer"], KATTIS)
                     checked += 1
     assert checked >= 100
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (b"0.3333333\n", "0.33333333"),
+        (b"Case 1: 2.50", "Case 1: 2.5"),
+        (b"1e3 7", "1000 7"),
+        (b"1", "1.0"),
+        (b"1.0", "1"),
+        (b"-0.0 5", "0.0 5"),
+        (b"100000000000.0", "100000000001.0"),
+    ],
+)
+def test_the_auto_rule_takes_close_numbers_where_one_has_a_point_or_an_exponent(
+    output: bytes, expected: str
+) -> None:
+    assert matches(output, expected, AUTO)
+    assert matches(expected.encode(), output.decode(), AUTO)
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (b"100000000000000000", "100000000000000001"),
+        (b"007", "7"),
+        (b"0.5", "0.500002"),
+        (b"0.5 x", "0.5000001 y"),
+        (b"nan", "nan.0"),
+        (b"inf", "1e999"),
+        (b"1e999", "2e999"),
+        (b"1.0 2", "1 2 3"),
+        (b"1.0\n2", "1 2.0"),
+        (b"1.0\x00", "1"),
+        (b"0x1.8", "1.5"),
+        (b"1_0.0", "10"),
+        (b"YES 1.0", "yes 1"),
+    ],
+)
+def test_the_auto_rule_takes_nothing_else(output: bytes, expected: str) -> None:
+    assert not matches(output, expected, AUTO)
+
+
+@given(st.integers(), st.integers())
+def test_the_auto_rule_compares_whole_numbers_exactly(left: int, right: int) -> None:
+    assert matches(str(left).encode(), str(right), AUTO) is (left == right)
+
+
+def test_a_space_sensitive_checker_sees_every_blank() -> None:
+    exact = Checker(kind="tokens", case_sensitive=False, space_change_sensitive=True)
+    assert matches(b"Yes 1\n\n", "yes 1\n\n", exact)
+    for output in (b"Yes  1\n\n", b"Yes\t1\n\n", b" Yes 1\n\n", b"Yes 1\n", b"Yes 1 \n\n"):
+        assert not matches(output, "yes 1\n\n", exact)
+    close = Checker(kind="tokens", space_change_sensitive=True, float_abs=1e-3)
+    assert matches(b"a 1.0001\n", "a 1\n", close)
+    assert not matches(b"a  1.0001\n", "a 1\n", close)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"kind": "sets"},
+        {"space_change_sensitive": True},
+        {"float_abs": -1.0},
+        {"float_rel": float("nan")},
+        {"kind": "auto", "float_abs": 1e-3},
+    ],
+)
+def test_checkers_that_contradict_themselves_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"Checker|tolerance"):
+        Checker(**settings)
