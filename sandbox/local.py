@@ -294,7 +294,7 @@ class _Process:
                 key.data in ("stdout", "stderr") for key in self._selector.get_map().values()
             ):
                 self.pump(left)
-            stage = (self._setup.read() or b"").decode("ascii")
+            stage = (self._setup.read() or b"-")[-1:].decode("ascii")
             assert self._result is not None
             wait_status, usage = self._result
         return execution(
