@@ -3,6 +3,7 @@
 SandboxError                 the sandbox, not the program, is at fault; never a score
 ├── SandboxUnavailable       no backend can run here; the message names `sandbox doctor`
 ├── WorkerDied               a worker broke and the retries could not settle whose fault it was
+├── QueueFull                too many programs wait for a worker, or one waited too long
 ├── ImageError               the guest image is missing and can't be built
 ├── CheckerFailed            a custom checker gave no verdict: it broke, or ran out of its limits
 ├── ReferenceRejected        a reference solution is not accepted: the problem's data are wrong
@@ -30,6 +31,13 @@ class SandboxUnavailable(SandboxError):
 
 class WorkerDied(SandboxError):
     """A worker broke, and retrying could not show that the program was to blame."""
+
+
+class QueueFull(SandboxError):
+    """No worker was free in time, and the caller had said how long to wait or in how long a line.
+
+    Raised only where `max_waiting` or `wait_s` was given.
+    """
 
 
 class ImageError(SandboxError):

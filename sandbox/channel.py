@@ -42,12 +42,27 @@ class Transport(Protocol):
         """
         ...
 
+    def hung_up(self) -> bool:
+        """Return whether anything came unasked, the end of the stream above all. Never blocks."""
+        ...
+
+    def lost_from_outside(self) -> bool:
+        """Return whether something other than the far end itself ended it, now that it has ended.
+
+        True also where that can't be found out: then nothing is known against the program.
+        """
+        ...
+
     def diagnosis(self) -> str:
         """Return what the far end said on its standard error, for people."""
         ...
 
     def oom_kills(self) -> int | None:
         """Return how often the memory controller has killed there, where only the host knows."""
+        ...
+
+    def abort(self) -> None:
+        """End the stream or the far end, from any thread. Never blocks, never raises."""
         ...
 
     def close(self) -> None:
@@ -70,7 +85,9 @@ class GuestWorker:
 
     @property
     def usable(self) -> bool:
-        """Whether it is clean and may run another program."""
+        """Whether it is clean, still there, and may run another program."""
+        if self._usable and self._transport.hung_up():
+            self._usable = False
         return self._usable
 
     def wait_ready(self, timeout_s: float) -> None:
@@ -97,7 +114,7 @@ class GuestWorker:
         try:
             kind, payload = self.next_frame(limits.wall_limit_s + _MARGIN_S)
         except TimeoutError as error:
-            raise self.broken("no result in time") from error
+            raise self.broken("no result in time", external=True) from error
         if kind != wire.RESULT:
             raise self.broken(f"a frame of kind {kind} in place of a result")
         return self.conclude(payload, limits)
@@ -107,6 +124,10 @@ class GuestWorker:
         self._load(source, limits)
         self.send(wire.pack(wire.OPEN))
         return GuestSession(self, limits)
+
+    def abort(self) -> None:
+        """End what it runs at once, from any thread."""
+        self._transport.abort()
 
     def close(self) -> None:
         """Stop and remove it."""
@@ -138,7 +159,8 @@ class GuestWorker:
         try:
             self._transport.send(frame, _MARGIN_S)
         except OSError as error:
-            raise self.broken(f"it does not listen: {error}") from error
+            external = self._transport.lost_from_outside()
+            raise self.broken(f"it does not listen: {error}", external=external) from error
 
     def next_frame(self, timeout_s: float) -> tuple[int, bytes]:
         """Return the next frame from the supervisor as (kind, payload).
@@ -154,11 +176,15 @@ class GuestWorker:
             while (frame := self._decoder.next()) is None:
                 data = self._transport.receive(max(0.0, deadline_s - time.monotonic()))
                 if not data:
-                    raise self.broken("it hung up")
+                    external = self._transport.lost_from_outside()
+                    raise self.broken("it hung up", external=external)
                 self._decoder.feed(data)
         except TimeoutError:
             raise
-        except (OSError, wire.FrameError) as error:
+        except OSError as error:
+            external = self._transport.lost_from_outside()
+            raise self.broken(str(error), external=external) from error
+        except wire.FrameError as error:
             raise self.broken(str(error)) from error
         return frame
 
@@ -191,11 +217,18 @@ class GuestWorker:
         before, self._oom_kills = self._oom_kills, self._transport.oom_kills()
         return self._oom_kills != before
 
-    def broken(self, reason: str) -> WorkerFault:
-        """Give the worker up and return the exception to raise."""
+    def broken(self, reason: str, *, external: bool = False) -> WorkerFault:
+        """Give the worker up and return the exception to raise (see `WorkerFault.external`).
+
+        A missed deadline counts as external: a place that was paused, or a machine that stands
+        still, looks the same from here as a guest that hangs.
+        """
         self._usable = False
         said = self._transport.diagnosis()
-        fault = WorkerFault(f"worker {self.name}: {reason}" + (f" ({said})" if said else ""))
+        text = f"worker {self.name}: {reason}" + (f" ({said})" if said else "")
+        if external:
+            text += ", not through the program as far as is known"
+        fault = WorkerFault(text, external=external)
         self._broken = fault
         return fault
 
@@ -234,7 +267,7 @@ class GuestSession:
             try:
                 self._take(max(0.0, self._deadline_s - time.monotonic()))
             except TimeoutError as error:
-                raise self._worker.broken("no result in time") from error
+                raise self._worker.broken("no result in time", external=True) from error
         return self._worker.conclude(self._result, self._limits)
 
     def _take(self, timeout_s: float) -> None:

@@ -14,12 +14,15 @@ import contextlib
 import hashlib
 import itertools
 import os
+import select
+import socket
 import struct
 import threading
 import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from . import autopsy
 from .base import Capabilities, Guarantee, SandboxUnavailable
 from .channel import GuestWorker
 from .engine import engine_environment, listens
@@ -34,7 +37,10 @@ OWNER_LABEL = "sbx.owner"
 RUN_LABEL = "sbx.run"
 
 _START_S = 60.0
+_ANSWER_S = 15
+"""How long an engine may take to say who it is, or to remove a container."""
 _API_S = 60
+"""How long it may take to make and start a container."""
 _DEFAULT_HOST = "unix:///var/run/docker.sock"
 _PROCESSES = 64
 _SHARED_KERNEL_RUNTIMES = ("runc", "io.containerd.runc.v2", "crun")
@@ -66,7 +72,8 @@ def connect() -> docker.DockerClient:
         # The SDK would leave its socket open behind a failure.
         if host.startswith("unix://") and not listens(host.removeprefix("unix://")):
             raise ConnectionRefusedError("nothing listens on that socket")
-        return docker.from_env(timeout=_API_S, environment=environment)
+        # Asks for the engine's version, so an engine that hangs is found out here.
+        return docker.from_env(timeout=_ANSWER_S, environment=environment)
     # ValueError: an address that is none.
     except (docker.errors.DockerException, requests.RequestException, OSError, ValueError) as error:
         raise SandboxUnavailable(
@@ -174,9 +181,10 @@ class DockerBackend:
         client = connect()
         try:
             self._reap_once(client)
+            _remove_leftovers(client)
             transport = self._launch(client, name, image)
         except BaseException:
-            remove_container(client, name)
+            _remove_or_remember(client, name)
             client.close()
             raise
         worker = GuestWorker(name, transport, memory_mb=self._memory_mb)
@@ -197,6 +205,7 @@ class DockerBackend:
         import docker.errors
         import requests
 
+        client.api.timeout = _API_S
         try:
             client.api.create_container(
                 image,
@@ -317,6 +326,16 @@ class ContainerTransport:
                 del self._stderr[:-_STDERR_KEPT]
         return bytes(out)
 
+    def hung_up(self) -> bool:
+        """Return whether anything came unasked."""
+        poll = select.poll()
+        poll.register(self._socket.fileno(), select.POLLIN)
+        return bool(self._raw) or bool(poll.poll(0))
+
+    def lost_from_outside(self) -> bool:
+        """Return whether the engine knows nothing that speaks against the program."""
+        return autopsy.lost_from_outside(self._client, self._name)
+
     def diagnosis(self) -> str:
         """Return the last of what was said on standard error."""
         return self._stderr.decode("utf-8", "replace").strip()
@@ -325,29 +344,63 @@ class ContainerTransport:
         """None: the guest itself reads its container's counter."""
         return None
 
+    def abort(self) -> None:
+        """Hang up, which ends the container."""
+        # A forked copy shares the connection: it may only close its own end.
+        if os.getpid() == self._owner:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Remove the container."""
         if self._closed:
             return
         self._closed = True
         if os.getpid() == self._owner:
-            remove_container(self._client, self._name)
+            _remove_or_remember(self._client, self._name)
         with contextlib.suppress(OSError):
             self._socket.close()
             self._stream.close()
         self._client.close()
 
 
-def remove_container(client: docker.DockerClient, name: str) -> bool:
-    """Kill and remove a container by name; return whether it was there. Never raises."""
+_leftovers: set[tuple[str, str]] = set()
+"""Engine and name of each container that could not be removed when it was due."""
+
+
+def _remove_or_remember(client: docker.DockerClient, name: str) -> None:
+    """Remove a container; if the engine is away or hangs, do it when the next one is made."""
+    client.api.timeout = _ANSWER_S
+    if remove_container(client, name) is None:
+        _leftovers.add((_engine(), name))
+
+
+def _remove_leftovers(client: docker.DockerClient) -> None:
+    for engine, name in tuple(_leftovers):
+        if engine == _engine() and remove_container(client, name) is not None:
+            _leftovers.discard((engine, name))
+
+
+def _engine() -> str:
+    return engine_environment().get("DOCKER_HOST", _DEFAULT_HOST)
+
+
+def remove_container(client: docker.DockerClient, name: str) -> bool | None:
+    """Kill and remove a container by name. Never raises.
+
+    Returns:
+        Whether it was there; None if the engine did not do it.
+    """
     import docker.errors
     import requests
 
     try:
         client.api.remove_container(name, force=True)
-    except docker.errors.APIError as error:
-        # 404: it is gone; 409: the engine is removing it.
-        return error.status_code == 409
-    except (docker.errors.DockerException, requests.RequestException, OSError):
+    except docker.errors.NotFound:
         return False
+    except docker.errors.APIError as error:
+        # The engine is removing it already.
+        return True if error.status_code == 409 else None
+    except (docker.errors.DockerException, requests.RequestException, OSError):
+        return None
     return True

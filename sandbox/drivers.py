@@ -96,11 +96,12 @@ def judge(
     try:
         return _attempt(relay, sources, programs, drivers)
     except WorkerDied:
+        broke_before = relay.program_broke
         relay = Relay(case, limits)
     try:
         outcome = _attempt(relay, sources, programs, drivers)
     except WorkerDied as error:
-        if not relay.program_broke:
+        if not (broke_before and relay.program_broke):
             raise
         programs.run(_CANARY, b"", Limits())  # raises if no worker lives
         facts = Execution(status=Status.RUNTIME_ERROR, retried=True)

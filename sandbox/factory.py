@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any, Literal
 
+from . import load
 from .base import SandboxUnavailable
+from .engine import engine_environment, engine_host, listens
 from .grader import Grader, RunCache
 from .pool import WorkerPool
 from .worker import Backend
@@ -25,6 +28,9 @@ def open_sandbox(
     backend: Literal["auto", "docker", "bubblewrap", "local"] | str = "auto",
     *,
     workers: int | None = None,
+    recycle_after: int = 200,
+    max_waiting: int | None = None,
+    wait_s: float | None = None,
     cache: bool | RunCache = True,
     **options: Any,
 ) -> Grader:
@@ -34,6 +40,11 @@ def open_sandbox(
         backend: `docker`; `bubblewrap`; `local`, which isolates nothing and is for trusted programs
             only; or `auto`: docker where an engine answers, else bubblewrap, with a notice.
         workers: programs that may run at once; None takes the number of cores.
+        recycle_after: programs that a worker serves before it is replaced.
+        max_waiting: most programs that may wait for a worker, further ones get `QueueFull`; None
+            lets everyone wait: a call blocks, an awaited one waits without a thread.
+        wait_s: most seconds that a program may wait for a worker before it gets `QueueFull`; None
+            waits as long as it takes. Waiting counts against no limit of a program.
         cache: whether to remember what programs did, so that the same run is made once; or a cache
             to share.
         options: of the backend's class, e.g. `runtime="runsc"` for docker.
@@ -51,7 +62,21 @@ def open_sandbox(
         )
     chosen = _choose() if backend == "auto" else _make(backend, options)
     memory = (RunCache() if cache else None) if isinstance(cache, bool) else cache
-    return Grader(WorkerPool(chosen, size=workers), cache=memory)
+    pool = WorkerPool(
+        chosen,
+        size=workers,
+        recycle_after=recycle_after,
+        max_waiting=max_waiting,
+        wait_s=wait_s,
+        overloaded=_load_of(chosen),
+    )
+    return Grader(pool, cache=memory)
+
+
+def _load_of(backend: Backend) -> Callable[[], bool]:
+    """Return what says whether the machine that runs the programs is busy."""
+    here = backend.name != "docker" or (engine_host() or "unix:").startswith("unix:")
+    return load.overloaded if here else load.always
 
 
 def _make(name: str, options: dict[str, Any]) -> Backend:
@@ -114,8 +139,6 @@ def ping_engine(timeout_s: int = _ENGINE_ANSWERS_S) -> str:
             f"the docker SDK is missing ({error}); pip install 'mars-envs[docker]', or see "
             "`mars-envs sandbox doctor`"
         ) from error
-    from .engine import engine_environment, engine_host, listens
-
     host = engine_host()
     if host is None:
         raise SandboxUnavailable(

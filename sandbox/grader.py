@@ -8,10 +8,8 @@ judged is in `grading`.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
@@ -22,6 +20,7 @@ from .checkers import CheckerVerdict
 from .grading import Grading
 from .pool import WorkerPool
 from .relay import AssertOutcome
+from .threads import BoundedThreads
 from .types import AssertCase, Case, Limits, Program, Report, Status
 from .worker import Execution
 
@@ -80,7 +79,9 @@ class Grader:
         self._pairs = threading.BoundedSemaphore((driver_pool or pool).size)
         self._cache = cache
         self._lock = threading.Lock()
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = BoundedThreads(
+            _THREADS_PER_WORKER * pool.size, max_waiting=pool.max_waiting, wait_s=pool.wait_s
+        )
         self._fingerprint: str | None = None
         self._closed = False
 
@@ -155,30 +156,36 @@ class Grader:
         *,
         stop_at_first_failure: bool = False,
     ) -> Report:
-        """`grade`, awaited. Runs in threads of the grader's own."""
-        with self._lock:
-            if self._threads is None:
-                self._threads = ThreadPoolExecutor(
-                    max_workers=_THREADS_PER_WORKER * self._pool.size,
-                    thread_name_prefix="sandbox-grader",
-                )
-            threads = self._threads
+        """`grade`, awaited.
+
+        Any number may be awaited at once: they take turns in a few threads of the grader's own.
+        One that is cancelled gives its worker up at once.
+
+        Raises:
+            QueueFull: no thread or worker was free in time, where a limit is set.
+            SandboxError: the sandbox failed, or was closed meanwhile; the program has no verdict.
+            RuntimeError: the sandbox had been closed before.
+        """
 
         def work() -> Report:
             return self.grade(program, cases, limits, stop_at_first_failure=stop_at_first_failure)
 
-        return await asyncio.get_running_loop().run_in_executor(threads, work)
+        if self._closed:
+            raise RuntimeError("the sandbox is closed; open another")
+        return await self._threads.run(work)
 
     def close(self) -> None:
-        """Stop and remove every worker. Safe to call twice."""
+        """Stop every worker and return when they are gone. Safe to call twice, from any thread.
+
+        Gradings that wait or run in other threads end with a `SandboxError`.
+        """
         with self._lock:
             self._closed = True
-            threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.refuse()
         self._pool.close()
         if self._driver_pool is not None:
             self._driver_pool.close()
+        self._threads.join()
 
     def __enter__(self) -> Self:
         return self

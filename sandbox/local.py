@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from typing import IO
 
@@ -99,6 +100,7 @@ class LocalWorker:
 
     def __init__(self) -> None:
         self._closed = False
+        self._process: _Process | None = None
 
     @property
     def usable(self) -> bool:
@@ -107,14 +109,20 @@ class LocalWorker:
 
     def run(self, source: bytes, stdin: bytes, limits: Limits) -> Execution:
         """Run a program to its end (see `Worker.run`)."""
-        process = _Process(source, stdin, limits, channel=False)
+        process = self._process = _Process(source, stdin, limits, channel=False)
         while not process.ended:
             process.pump(process.remaining_s)
         return process.finish()
 
     def open(self, source: bytes, limits: Limits) -> LocalSession:
         """Start a program with a channel (see `Worker.open`)."""
-        return LocalSession(_Process(source, b"", limits, channel=True))
+        self._process = _Process(source, b"", limits, channel=True)
+        return LocalSession(self._process)
+
+    def abort(self) -> None:
+        """End the program that runs, from any thread."""
+        if self._process is not None:
+            self._process.kill()
 
     def close(self) -> None:
         """Refuse further programs."""
@@ -159,6 +167,7 @@ class _Process:
         self.inbox = bytearray()
         self.silent = not channel
         self.ended = False
+        self._end = threading.Lock()
         self._output = bytearray()
         self._errors = bytearray()
         self._status: Status | None = None
@@ -276,13 +285,20 @@ class _Process:
         """Kill what runs of the process group, then collect the leader's facts."""
         if self.ended:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
-        _, status, usage = os.wait4(self._popen.pid, 0)
+        self.kill()
+        with self._end:
+            _, status, usage = os.wait4(self._popen.pid, 0)
+            self.ended = True
         self._popen.returncode = os.waitstatus_to_exitcode(status)
         self._wall_s = time.monotonic() - self._began
         self._result = (status, usage)
-        self.ended = True
+
+    def kill(self) -> None:
+        """Kill what runs of the process group, from any thread."""
+        with self._end:
+            if not self.ended:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._popen.pid, signal.SIGKILL)
 
     def finish(self) -> Execution:
         """End it, drain its pipes, and return the facts."""

@@ -8,11 +8,15 @@ import select
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 
 from .cgroup import ControlGroup
 from .spawn import spawn
+
+_ENDING_S = 5.0
+"""How long what has closed its streams may take to end."""
 
 
 class PipeTransport:
@@ -21,6 +25,8 @@ class PipeTransport:
     def __init__(self, command: Sequence[str], group: ControlGroup | None = None) -> None:
         self._group = group
         self._owner = os.getpid()
+        self._lock = threading.Lock()
+        self._oom_kills = self.oom_kills()
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
@@ -57,6 +63,27 @@ class PipeTransport:
         _wait(self._in, select.POLLIN, time.monotonic() + timeout_s)
         return os.read(self._in, 1 << 18)
 
+    def hung_up(self) -> bool:
+        """Return whether anything came unasked."""
+        return _ready(self._in, select.POLLIN, 0.0)
+
+    def lost_from_outside(self) -> bool:
+        """Return whether the process was killed, or saw this side hang up.
+
+        PID 1 of a sandbox cannot be killed from inside, but for lack of memory.
+        """
+        if self._process is None:
+            return True
+        ended = _ending(self._process.pid)
+        if ended is None:
+            return True
+        killed_by, code = ended
+        if killed_by:
+            return True  # bubblewrap's own process, which is no part of the sandbox
+        if code == 128 + signal.SIGKILL:
+            return self.oom_kills() == self._oom_kills
+        return code == 0
+
     def diagnosis(self) -> str:
         """Return the last of what was said on standard error."""
         if self._stderr.closed:
@@ -69,6 +96,13 @@ class PipeTransport:
         """Return the control group's counter, if there is a control group."""
         return self._group.oom_kills() if self._group else None
 
+    def abort(self) -> None:
+        """Kill the process, from any thread."""
+        with self._lock:
+            if self._process is not None and os.getpid() == self._owner:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+
     def close(self) -> None:
         """End the process and everything in it."""
         if self._stderr.closed:
@@ -76,7 +110,8 @@ class PipeTransport:
         self._stderr.close()
         os.close(self._out)
         os.close(self._in)
-        process, self._process = self._process, None
+        with self._lock:
+            process, self._process = self._process, None
         if os.getpid() != self._owner:
             # A forked copy of the owner has no say over the owner's workers.
             if process is not None:
@@ -91,8 +126,26 @@ class PipeTransport:
 
 
 def _wait(descriptor: int, event: int, deadline_s: float) -> None:
+    if not _ready(descriptor, event, max(0.0, deadline_s - time.monotonic())):
+        raise TimeoutError("timed out")
+
+
+def _ready(descriptor: int, event: int, timeout_s: float) -> bool:
     poll = select.poll()
     poll.register(descriptor, event)
-    timeout_s = max(0.0, deadline_s - time.monotonic())
-    if not poll.poll(timeout_s * 1000):
-        raise TimeoutError("timed out")
+    return bool(poll.poll(timeout_s * 1000))
+
+
+def _ending(pid: int) -> tuple[int, int] | None:
+    """Wait for the end of a child, without collecting it; return (signal, exit status).
+
+    None: it does not end.
+    """
+    deadline_s = time.monotonic() + _ENDING_S
+    while time.monotonic() < deadline_s:
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        if ended is not None:
+            exited = ended.si_code == os.CLD_EXITED
+            return (0, ended.si_status) if exited else (ended.si_status, 0)
+        time.sleep(0.01)
+    return None

@@ -1,13 +1,12 @@
-"""A pool of workers: who may use which, when one is replaced, and whose fault a broken one is.
+"""A pool of workers: who may use which, and when one is replaced.
 
 A worker serves one program at a time. Workers start when they are first needed and are replaced
-after `recycle_after` programs, after any dirt, and after a fault. A fault is retried once in a
-fresh worker; if that breaks too while a known program runs well elsewhere, the program did it and
-has a runtime error, else `WorkerDied` is raised, which no one may score. Waiting for a worker
-counts against no limit.
+after `recycle_after` programs, after any dirt, and after a fault (see `blame` for whose fault it
+was). Programs wait for a worker in the order in which they came (see `line`); waiting counts
+against no limit of theirs.
 
-A run that ended by the wall clock, or for memory, with little CPU time used while the machine was
-overloaded may have been a victim of its neighbours: it is repeated once with the pool to itself.
+A run that may have been a victim of its neighbours is repeated once with the pool to itself; one
+that was killed, no one knows by whom, is repeated once.
 """
 
 from __future__ import annotations
@@ -17,26 +16,23 @@ import contextlib
 import logging
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from .base import Capabilities, SandboxError, WorkerDied
-from .types import Limits, Status
-from .worker import Backend, Execution, Session, Worker, WorkerFault
+from . import blame, cancel, load
+from .base import Capabilities, WorkerDied
+from .leases import Lease, Slot, TrackedSession
+from .line import WaitingLine
+from .types import Limits
+from .worker import Backend, Execution, Session, WorkerFault
 
 _log = logging.getLogger(__name__)
 
-_CANARY = b"print(sum(map(int, input().split())))"
-_CANARY_INPUT = b"20 22\n"
-_CANARY_OUTPUT = b"42\n"
-_CANARY_LIMITS = Limits(cpu_s=5.0, memory_mb=128)
-_OVERLOAD = 1.5
-"""Runnable processes per core above which a run may be the victim of its neighbours."""
-_ALONE_WAIT_S = 30.0
+_CLOSE_S = 30.0
+"""How long closing waits for threads to let go of their workers, which it has ended."""
 
 _Stop = Callable[[Execution], bool]
 
@@ -48,28 +44,46 @@ class WorkerPool:
         backend: makes the workers.
         size: most workers at once; None takes the number of cores.
         recycle_after: programs that a worker serves before it is replaced.
+        max_waiting: most programs that may wait for a worker, more get `QueueFull`; None lets
+            everyone wait.
+        wait_s: most seconds that a program waits for a worker before it gets `QueueFull`; None
+            waits as long as it takes.
+        overloaded: says whether programs have to wait for CPU time where the workers are.
     """
 
     def __init__(
-        self, backend: Backend, *, size: int | None = None, recycle_after: int = 200
+        self,
+        backend: Backend,
+        *,
+        size: int | None = None,
+        recycle_after: int = 200,
+        max_waiting: int | None = None,
+        wait_s: float | None = None,
+        overloaded: Callable[[], bool] = load.overloaded,
     ) -> None:
-        size = size if size is not None else _cores()
+        size = size if size is not None else load.cores()
         if size < 1 or recycle_after < 1:
             raise ValueError(
                 f"size and recycle_after must be at least 1, got {size} and {recycle_after}"
             )
+        if (max_waiting or 0) < 0 or (wait_s or 0.0) < 0:
+            raise ValueError(
+                f"max_waiting and wait_s must not be negative, got {max_waiting} and {wait_s}"
+            )
         self.backend = backend
         self.size = size
+        self.max_waiting = max_waiting
+        self.wait_s = wait_s
         self._recycle_after = recycle_after
+        self._overloaded = overloaded
         self._reset()
         _pools.add(self)
 
     def _reset(self) -> None:
-        self._changed = threading.Condition()
-        self._idle: list[_Slot] = []
-        self._leased = 0
-        self._alone = False
-        self._wanting_alone = 0
+        self._line = WaitingLine(self.size, max_waiting=self.max_waiting, wait_s=self.wait_s)
+        self._lock = threading.Lock()
+        self._idle: list[Slot] = []
+        self._leases: set[Lease] = set()
         self._closed = False
 
     @property
@@ -82,7 +96,8 @@ class WorkerPool:
 
         Raises:
             WorkerDied: workers broke, and it could not be settled that the program did it.
-            SandboxError: no worker could be started.
+            QueueFull: no worker was free in time, where a limit is set.
+            SandboxError: no worker could be started, or the pool has been closed.
         """
         return self.run_many(source, [stdin], limits)[0]
 
@@ -107,7 +122,8 @@ class WorkerPool:
 
         Raises:
             WorkerDied: workers broke, and it could not be settled that the program did it.
-            SandboxError: no worker could be started.
+            QueueFull: no worker was free in time, where a limit is set.
+            SandboxError: no worker could be started, or the pool has been closed.
         """
         executions: list[Execution] = []
         with self._lease() as lease:
@@ -119,36 +135,60 @@ class WorkerPool:
         return executions
 
     @contextlib.contextmanager
-    def session(self, source: bytes, limits: Limits) -> Iterator[Session]:
+    def session(self, source: bytes, limits: Limits, *, alone: bool = False) -> Iterator[Session]:
         """Start a program with a channel, in a worker of its own until the block ends.
 
         A session that the block has not finished is finished when it ends. A thread that needs two
         at once takes them from two pools: waiting for a second worker while holding one can block
         for ever.
 
+        Args:
+            source: the program.
+            limits: hold for the whole session.
+            alone: nothing else runs in this pool meanwhile, as far as that can be waited for: to
+                repeat a session whose result `is_suspicious`.
+
         Raises:
             WorkerDied: the worker broke, in here or in the block.
-            SandboxError: no worker could be started.
+            QueueFull: no worker was free in time, where a limit is set.
+            SandboxError: no worker could be started, or the pool has been closed.
         """
-        with self._lease() as lease:
+        with self._lease(alone=alone) as lease:
             try:
-                session = _TrackedSession(lease.worker().open(source, limits))
+                session = TrackedSession(lease, source, limits)
                 try:
                     yield session
                 finally:
                     session.finish_if_open()
             except WorkerFault as error:
                 lease.discard()
+                lease.check()
                 raise WorkerDied(f"a worker broke during a session: {error}") from error
 
+    def is_suspicious(self, execution: Execution, limits: Limits) -> bool:
+        """Whether a result may be the machine's doing and must be confirmed by a run alone.
+
+        `run` and `run_many` see to that themselves.
+        """
+        busy = self._line.inside > load.cores() or self._overloaded()
+        return blame.may_be_a_victim(execution, limits, overloaded=busy)
+
     def close(self) -> None:
-        """Stop every worker; those in use stop when they are given back. Safe to call twice."""
-        with self._changed:
+        """Stop every worker and return when they are gone. Safe to call twice, from any thread.
+
+        What runs is ended, and raises `SandboxError` where it was waited for; so does what waits.
+        """
+        with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-            self._changed.notify_all()
+            leases = tuple(self._leases)
+        self._line.close()
+        for lease in leases:
+            lease.abort()
         for slot in idle:
             slot.worker.close()
+        if not self._line.wait_until_empty(_CLOSE_S):
+            _log.warning("workers still end in the background, %g s after closing", _CLOSE_S)
 
     def __enter__(self) -> Self:
         return self
@@ -161,179 +201,65 @@ class WorkerPool:
     ) -> None:
         self.close()
 
-    def _run_settled(self, lease: _Lease, source: bytes, stdin: bytes, limits: Limits) -> Execution:
-        execution = self._run_blaming(lease, source, stdin, limits)
-        if _may_be_a_victim(execution, limits):
-            _log.info("repeating a run alone: %s on an overloaded machine", execution.status)
-            with lease.suspended(), self._lease(alone=True) as quiet:
-                again = self._run_blaming(quiet, source, stdin, limits)
-            return replace(again, retried=True)
+    def _run_settled(self, lease: Lease, source: bytes, stdin: bytes, limits: Limits) -> Execution:
+        execution = blame.run(lease, source, stdin, limits)
+        if self.is_suspicious(execution, limits):
+            _log.info("repeating a run alone: %s may be its neighbours' doing", execution.status)
+            with self._suspended(lease), self._lease(alone=True) as quiet:
+                execution = blame.run(quiet, source, stdin, limits)
+            return replace(execution, retried=True)
+        if blame.is_unexplained(execution):
+            _log.info("repeating a run: it was killed, no one knows by whom")
+            return replace(blame.run(lease, source, stdin, limits), retried=True)
         return execution
 
-    def _run_blaming(self, lease: _Lease, source: bytes, stdin: bytes, limits: Limits) -> Execution:
-        """Run; where workers break, find out whether the program breaks them."""
-        faults: list[WorkerFault] = []
-        for _ in range(2):
-            try:
-                execution = lease.worker().run(source, stdin, limits)
-                return replace(execution, retried=True) if faults else execution
-            except WorkerFault as fault:
-                _log.warning("%s", fault)
-                lease.discard()
-                faults.append(fault)
-        try:
-            canary = lease.worker().run(_CANARY, _CANARY_INPUT, _CANARY_LIMITS)
-        except WorkerFault as fault:
-            lease.discard()
-            raise WorkerDied(f"no worker lives: {faults[-1]}; then {fault}") from fault
-        if canary.status is not None or canary.stdout != _CANARY_OUTPUT:
-            lease.discard()
-            raise WorkerDied(f"workers break: {faults[-1]}; and a known program gave {canary}")
-        return Execution(
-            status=Status.RUNTIME_ERROR,
-            stderr=f"it broke its sandbox twice: {faults[-1]}".encode(),
-            retried=True,
-        )
-
     @contextlib.contextmanager
-    def _lease(self, *, alone: bool = False) -> Iterator[_Lease]:
-        self._acquire(alone=alone)
-        lease = _Lease(self)
+    def _lease(self, *, alone: bool = False) -> Iterator[Lease]:
+        self._line.enter(alone=alone)
+        lease = Lease(self._take, self._put, self.backend.start_worker)
         try:
-            yield lease
+            with self._lock:
+                self._leases.add(lease)
+                if self._closed:
+                    lease.abort()
+            with cancel.on_cancel(lease.abort):
+                yield lease
         finally:
             lease.give_back()
+            with self._lock:
+                self._leases.discard(lease)
             if not lease.lapsed:
-                self._release(alone=alone)
+                self._line.leave(alone=alone)
 
-    def _acquire(self, *, alone: bool) -> None:
-        deadline_s = time.monotonic() + _ALONE_WAIT_S
-        with self._changed:
-            self._wanting_alone += alone
-            try:
-                while not self._closed and not self._may_enter(alone=alone):
-                    if not alone:
-                        self._changed.wait()
-                    elif time.monotonic() < deadline_s:
-                        self._changed.wait(deadline_s - time.monotonic())
-                    elif self._leased < self.size and not self._alone:
-                        break  # whoever holds a session may be waiting for this very run
-                    else:
-                        self._changed.wait()
-            finally:
-                self._wanting_alone -= alone
-            if self._closed:
-                raise SandboxError("the sandbox has been closed")
-            self._leased += 1
-            self._alone = self._alone or alone
+    @contextlib.contextmanager
+    def _suspended(self, lease: Lease) -> Iterator[None]:
+        """Give a worker and the right to one back for the length of the block."""
+        lease.give_back()
+        self._line.leave()
+        lease.lapsed = True
+        yield
+        self._line.enter(returning=True)
+        lease.lapsed = False
 
-    def _may_enter(self, *, alone: bool) -> bool:
-        if self._alone:
-            return False
-        if alone:
-            return self._leased == 0
-        return self._leased < self.size and not self._wanting_alone
+    def _take(self) -> Slot | None:
+        """Return an idle worker that still lives, if there is one."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                slot = self._idle.pop()
+            if slot.worker.usable:
+                return slot
+            slot.worker.close()
 
-    def _release(self, *, alone: bool) -> None:
-        with self._changed:
-            self._leased -= 1
-            self._alone = self._alone and not alone
-            self._changed.notify_all()
-
-    def _take(self) -> _Slot:
-        """Return an idle worker or start one."""
-        with self._changed:
-            if self._idle:
-                return self._idle.pop()
-        return _Slot(self.backend.start_worker())
-
-    def _put(self, slot: _Slot) -> None:
+    def _put(self, slot: Slot) -> None:
         slot.served += 1
         if slot.served < self._recycle_after and slot.worker.usable:
-            with self._changed:
+            with self._lock:
                 if not self._closed:
                     self._idle.append(slot)
                     return
         slot.worker.close()
-
-
-class _Slot:
-    """A worker and how many programs it has served."""
-
-    def __init__(self, worker: Worker) -> None:
-        self.worker = worker
-        self.served = 0
-
-
-class _Lease:
-    """The right to use one worker, which is taken when it is first asked for."""
-
-    def __init__(self, pool: WorkerPool) -> None:
-        self.lapsed = False
-        """Whether the right was given up and not had back, because the pool was closed."""
-        self._pool = pool
-        self._slot: _Slot | None = None
-
-    def worker(self) -> Worker:
-        """Return a clean worker, a new one if the last has become unusable."""
-        if self._slot is not None and not self._slot.worker.usable:
-            self.discard()
-        if self._slot is None:
-            self._slot = self._pool._take()
-        return self._slot.worker
-
-    def discard(self) -> None:
-        """Close the worker in hand."""
-        slot, self._slot = self._slot, None
-        if slot is not None:
-            slot.worker.close()
-
-    def give_back(self) -> None:
-        """Return the worker in hand to the pool."""
-        slot, self._slot = self._slot, None
-        if slot is not None:
-            self._pool._put(slot)
-
-    @contextlib.contextmanager
-    def suspended(self) -> Iterator[None]:
-        """Give the worker and the right to one back for the length of the block."""
-        self.give_back()
-        self._pool._release(alone=False)
-        self.lapsed = True
-        yield
-        self._pool._acquire(alone=False)
-        self.lapsed = False
-
-
-class _TrackedSession:
-    """A session that knows whether it has been finished."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._finished = False
-        self.send = session.send
-        self.receive = session.receive
-
-    def finish(self) -> Execution:
-        self._finished = True
-        return self._session.finish()
-
-    def finish_if_open(self) -> None:
-        if not self._finished:
-            self.finish()
-
-
-def _may_be_a_victim(execution: Execution, limits: Limits) -> bool:
-    suspicious = (
-        execution.status is Status.TIME_LIMIT_EXCEEDED
-        or (execution.status is Status.MEMORY_LIMIT_EXCEEDED and execution.signal is not None)
-    ) and execution.cpu_s < 0.5 * limits.cpu_s
-    return suspicious and os.getloadavg()[0] > _OVERLOAD * _cores()
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    return max(1, len(os.sched_getaffinity(0)))
 
 
 _pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()

@@ -224,11 +224,11 @@ class Relay:
 
     @contextlib.contextmanager
     def _blaming_program(self) -> Iterator[None]:
-        """Note on whose side a worker broke."""
+        """Note whether the program's worker broke, other than from outside."""
         try:
             yield
-        except WorkerFault:
-            self.program_broke = True
+        except WorkerFault as fault:
+            self.program_broke = not fault.external
             raise
 
 

@@ -17,6 +17,7 @@ import select
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -95,6 +96,11 @@ class SoloWorker:
         """Start a program with a channel on `CHANNEL_FD`."""
         return SoloSession(self._start(source, b"", limits, with_channel=True))
 
+    def abort(self) -> None:
+        """End the run that is under way, from any thread."""
+        if self._current is not None:
+            self._current.abort()
+
     def close(self) -> None:
         """End the run that is under way, if there is one."""
         if self._current is not None:
@@ -104,7 +110,7 @@ class SoloWorker:
         try:
             run = SoloRun(self._command, source, stdin, limits, with_channel=with_channel)
         except OSError as error:
-            raise WorkerFault(f"bubblewrap cannot be started: {error}") from error
+            raise WorkerFault(f"bubblewrap cannot be started: {error}", external=True) from error
         self._current = run
         return run
 
@@ -165,6 +171,8 @@ class SoloRun:
         self._backlog = bytearray()
         self._overflow = self._timed_out = self._finished = False
         self._kills = 0
+        self._killed_bwrap = False
+        self._end = threading.Lock()
         self._status: tuple[int, float] | None = None  # wait status, CPU seconds
         self._sources: dict[int, Callable[[], None]] = {}
         self._poll = select.poll()
@@ -250,8 +258,14 @@ class SoloRun:
         self._deadline_s = min(self._deadline_s, time.monotonic() + _GRACE_S)
 
     def conclude(self) -> Execution:
-        """Return the verdict on the ended run."""
+        """Return the verdict on the ended run.
+
+        Raises:
+            WorkerFault: the program was not confined, or bubblewrap was killed from outside.
+        """
         assert self._status is not None
+        if self._process.returncode < 0 and not self._killed_bwrap:
+            raise WorkerFault("bubblewrap was killed from outside", external=True)
         status, cpu_s = self._status
         start_up, stage = _split_setup(bytes(self._setup))
         facts = Facts(
@@ -266,13 +280,19 @@ class SoloRun:
         )
         return execution(facts, self._limits, bytes(self._stdout), bytes(self._stderr))
 
+    def abort(self) -> None:
+        """Kill the sandbox, from any thread."""
+        with self._end:
+            if self._status is None:
+                with contextlib.suppress(OSError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+
     def close(self) -> None:
         """End what still runs and let go of everything. Never raises, safe to call twice."""
+        self.abort()
         if self._status is None:
-            with contextlib.suppress(OSError):
-                os.killpg(self._process.pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
-                self._record(os.wait4(self._process.pid, 0))
+                self._collect()
         if self._channel is not None:
             if self._channel.fileno() in self._sources:
                 self._unwatch(self._channel.fileno())
@@ -287,13 +307,14 @@ class SoloRun:
         """
         self._kills += 1
         if self._kills > _MOST_KILLS:
-            raise WorkerFault("a killed sandbox does not end")
+            raise WorkerFault("a killed sandbox does not end", external=True)
         self._deadline_s = time.monotonic() + 1.0
         found = re.search(rb'"child-pid": (\d+)', self._info)
         with contextlib.suppress(ProcessLookupError):
             if found and self._kills == 1:
                 os.kill(int(found[1]), signal.SIGKILL)
             elif self._status is None:
+                self._killed_bwrap = True
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def _watch(self, descriptor: int, action: Callable[[], None]) -> None:
@@ -310,7 +331,11 @@ class SoloRun:
 
     def _reap(self) -> None:
         self._drop(self._pidfd)
-        self._record(os.wait4(self._process.pid, 0))
+        self._collect()
+
+    def _collect(self) -> None:
+        with self._end:
+            self._record(os.wait4(self._process.pid, 0))
 
     def _record(self, result: tuple[int, int, object]) -> None:
         _, status, usage = result

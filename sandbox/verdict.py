@@ -53,7 +53,8 @@ def execution(facts: Facts, limits: Limits, stdout: bytes, stderr: bytes) -> Exe
     if facts.stage == "-" and not facts.finished:
         raise WorkerFault(
             f"the guest could not confine the program (wait status {facts.wait_status:#x}): "
-            f"{stderr.decode('utf-8', 'replace').strip() or 'no message'}"
+            f"{stderr.decode('utf-8', 'replace').strip() or 'no message'}",
+            external=True,
         )
     code = facts.wait_status
     number = code & 0x7F

@@ -35,7 +35,17 @@ class Execution:
 
 
 class WorkerFault(Exception):
-    """The worker broke during a run: protocol fault, missed deadline, death. Internal to `pool`."""
+    """The worker broke during a run: protocol fault, missed deadline, death. Internal to `pool`.
+
+    Args:
+        message: what happened, for people.
+        external: whether it came from outside, or may have: the place was killed or stalled, the
+            engine went away, the program was never started. It is no evidence against the program.
+    """
+
+    def __init__(self, message: str, *, external: bool = False) -> None:
+        super().__init__(message)
+        self.external = external
 
 
 class Session(Protocol):
@@ -90,6 +100,13 @@ class Worker(Protocol):
 
         Raises:
             WorkerFault: the worker broke.
+        """
+        ...
+
+    def abort(self) -> None:
+        """End what it runs at once, from any thread; whatever comes of the run does not count.
+
+        The thread that uses the worker still has to close it. Never blocks, never raises.
         """
         ...
 

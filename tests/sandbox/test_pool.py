@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 import pytest
 
-from sandbox.base import Capabilities, SandboxError, WorkerDied
+from sandbox.base import Capabilities, QueueFull, SandboxError, WorkerDied
 from sandbox.bubblewrap import BubblewrapBackend
+from sandbox.cancel import Cancellation
 from sandbox.pool import WorkerPool
 from sandbox.types import Limits, Status
 from sandbox.worker import Execution, Session, WorkerFault
@@ -27,6 +28,7 @@ class ScriptedWorker:
         self.usable = True
         self.closed = False
         self.programs: list[bytes] = []
+        self.aborted = threading.Event()
         self._script = script
 
     def run(self, source: bytes, stdin: bytes, limits: Limits) -> Execution:
@@ -35,6 +37,9 @@ class ScriptedWorker:
 
     def open(self, source: bytes, limits: Limits) -> Session:
         raise WorkerFault("no sessions here")
+
+    def abort(self) -> None:
+        self.aborted.set()
 
     def close(self) -> None:
         self.closed = True
@@ -144,6 +149,50 @@ def test_where_nothing_runs_no_program_is_to_blame(canary: str) -> None:
     assert all(worker.closed for worker in backend.workers)
 
 
+def lost(times: int, *, then: WorkerFault | None = None) -> Script:
+    """The first `times` runs of a program are lost from outside; `then` comes of the next."""
+    faults = iter([WorkerFault("killed", external=True)] * times + ([then] if then else []))
+
+    def script(source: bytes) -> Execution:
+        fault = next(faults, None) if source == b"p" else None
+        if fault is not None:
+            raise fault
+        return OK
+
+    return script
+
+
+def test_a_program_whose_workers_are_killed_from_outside_twice_still_gets_its_verdict() -> None:
+    backend = ScriptedBackend(lost(2))
+    with WorkerPool(backend, size=1) as pool:
+        result = pool.run(b"p", b"", LIMITS)
+    assert (result.status, result.stdout, result.retried) == (None, b"42\n", True)
+    assert len(backend.workers) == 3
+
+
+@pytest.mark.parametrize(
+    "script", [lost(3), lost(2, then=WorkerFault("it broke"))], ids=["three kills", "two of three"]
+)
+def test_losses_from_outside_are_never_held_against_a_program(script: Script) -> None:
+    with WorkerPool(ScriptedBackend(script), size=1) as pool:
+        with pytest.raises(WorkerDied, match="3 workers were lost"):
+            pool.run(b"p", b"", LIMITS)
+        assert pool.run(b"good", b"", LIMITS) == OK
+
+
+def test_idle_workers_that_have_died_are_not_given_to_a_retry() -> None:
+    backend = ScriptedBackend()
+    with WorkerPool(backend, size=3) as pool:
+        with pool._lease() as one, pool._lease() as two:
+            one.run(b"x", b"", LIMITS)
+            two.run(b"x", b"", LIMITS)
+        backend._script = lost(1)
+        for worker in backend.workers:
+            worker.usable = False
+        assert pool.run(b"good", b"", LIMITS) == OK
+    assert len(backend.workers) == 3
+
+
 def test_a_fault_in_a_session_is_raised_and_the_worker_discarded() -> None:
     backend = ScriptedBackend()
     with WorkerPool(backend, size=1) as pool:
@@ -182,29 +231,32 @@ SLEEPER = Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=0.1)
 
 
 @pytest.mark.parametrize(
-    ("first", "load", "runs"),
+    ("first", "overloaded", "runs"),
     [
-        (SLEEPER, 1e6, 2),
-        (SLEEPER, 0.0, 1),
-        (Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=0.9), 1e6, 1),
-        (Execution(status=Status.MEMORY_LIMIT_EXCEEDED, cpu_s=0.1, signal=9), 1e6, 2),
-        (Execution(status=Status.MEMORY_LIMIT_EXCEEDED, cpu_s=0.1, exit_code=1), 1e6, 1),
+        (SLEEPER, True, 2),
+        (SLEEPER, False, 1),
+        (Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=0.9), True, 1),
+        # The kernel kills for memory where the whole machine runs out of it, too.
+        (Execution(status=Status.MEMORY_LIMIT_EXCEEDED, cpu_s=0.9, signal=9), False, 2),
+        (Execution(status=Status.MEMORY_LIMIT_EXCEEDED, cpu_s=0.1, exit_code=1), True, 1),
+        # Killed, and no limit says why.
+        (Execution(status=Status.RUNTIME_ERROR, signal=9), False, 2),
+        (Execution(status=Status.RUNTIME_ERROR, signal=11), True, 1),
+        (Execution(status=Status.RUNTIME_ERROR, exit_code=1), True, 1),
     ],
 )
 def test_a_possible_victim_of_its_neighbours_is_repeated_alone(
-    monkeypatch: pytest.MonkeyPatch, first: Execution, load: float, runs: int
+    first: Execution, overloaded: bool, runs: int
 ) -> None:
-    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
     results = iter([first, OK])
     backend = ScriptedBackend(lambda source: next(results))
-    with WorkerPool(backend, size=2) as pool:
+    with WorkerPool(backend, size=2, overloaded=lambda: overloaded) as pool:
         result = pool.run(b"p", b"", LIMITS)
     assert sum(len(worker.programs) for worker in backend.workers) == runs
     assert (result.status, result.retried) == ((None, True) if runs == 2 else (first.status, False))
 
 
-def test_a_repeated_run_has_the_pool_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "getloadavg", lambda: (1e6, 1e6, 1e6))
+def test_a_repeated_run_has_the_pool_to_itself() -> None:
     busy, counts, calls = 0, [], 0
     lock = threading.Lock()
 
@@ -221,7 +273,7 @@ def test_a_repeated_run_has_the_pool_to_itself(monkeypatch: pytest.MonkeyPatch) 
             busy -= 1
         return SLEEPER if source == b"victim" and not second else OK
 
-    with WorkerPool(ScriptedBackend(script), size=3) as pool:
+    with WorkerPool(ScriptedBackend(script), size=3, overloaded=lambda: True) as pool:
         others = [
             threading.Thread(target=pool.run_many, args=(b"p", [b""] * 10, LIMITS))
             for _ in range(4)
@@ -244,37 +296,153 @@ def test_a_closed_pool_says_so() -> None:
         pool.run(b"p", b"", LIMITS)
 
 
-def test_closing_wakes_those_who_wait() -> None:
-    release = threading.Event()
+class Crowd:
+    """Threads that each run a program, and what came of it."""
 
+    def __init__(self, pool: WorkerPool, *programs: bytes) -> None:
+        self.results: dict[bytes, Execution | Exception] = {}
+        self._threads = [
+            threading.Thread(target=self._run, args=(pool, program)) for program in programs
+        ]
+        for thread in self._threads:
+            thread.start()
+            time.sleep(0.05)  # so that they come in this order
+
+    def _run(self, pool: WorkerPool, program: bytes) -> None:
+        try:
+            self.results[program] = pool.run(program, b"", LIMITS)
+        except Exception as error:
+            self.results[program] = error
+
+    def wait(self) -> dict[bytes, Execution | Exception]:
+        for thread in self._threads:
+            thread.join(20)
+        return self.results
+
+
+def until_aborted(backend: ScriptedBackend) -> Script:
     def script(source: bytes) -> Execution:
-        release.wait(10)
+        assert backend.workers[0].aborted.wait(20)
         return OK
 
-    pool = WorkerPool(ScriptedBackend(script), size=1)
-    errors: list[Exception] = []
+    return script
 
-    def wait_in_line() -> None:
-        try:
-            pool.run(b"second", b"", LIMITS)
-        except SandboxError as error:
-            errors.append(error)
 
-    first = threading.Thread(target=pool.run, args=(b"first", b"", LIMITS))
-    first.start()
-    second = threading.Thread(target=wait_in_line)
-    second.start()
-    time.sleep(0.05)
+def test_closing_ends_what_runs_and_sends_away_who_waits() -> None:
+    backend = ScriptedBackend()
+    backend._script = until_aborted(backend)
+    pool = WorkerPool(backend, size=1)
+    crowd = Crowd(pool, b"runs", b"waits")
     pool.close()
-    second.join(10)
-    release.set()
-    first.join(10)
-    assert len(errors) == 1
+    # The workers are gone when `close` returns, whoever used them.
+    assert [worker.closed for worker in backend.workers] == [True]
+    results = crowd.wait()
+    assert isinstance(results[b"runs"], SandboxError)  # its result does not count
+    assert isinstance(results[b"waits"], SandboxError)
 
 
-@pytest.mark.parametrize("options", [{"size": 0}, {"recycle_after": 0}])
-def test_sizes_below_one_are_refused(options: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
+def test_a_pool_can_be_closed_by_a_thread_that_holds_a_worker() -> None:
+    backend = ScriptedBackend()
+    pool = WorkerPool(backend, size=1)
+
+    def close(execution: Execution) -> bool:
+        pool.close()
+        return False
+
+    with pytest.raises(SandboxError, match="closed"):
+        pool.run_many(b"p", [b"", b""], LIMITS, stop=close)
+    assert all(worker.closed for worker in backend.workers)
+
+
+def gated() -> tuple[ScriptedBackend, threading.Event, list[bytes]]:
+    """A backend whose runs wait for an event, and the order in which they began."""
+    gate, order = threading.Event(), []
+
+    def script(source: bytes) -> Execution:
+        order.append(source)
+        assert gate.wait(20)
+        return OK
+
+    return ScriptedBackend(script), gate, order
+
+
+def test_first_come_first_served() -> None:
+    backend, gate, order = gated()
+    programs = [str(number).encode() for number in range(5)]
+    with WorkerPool(backend, size=1) as pool:
+        crowd = Crowd(pool, *programs)
+        gate.set()
+        crowd.wait()
+    assert order == programs
+
+
+def test_a_line_that_is_too_long_is_told() -> None:
+    backend, gate, _ = gated()
+    with WorkerPool(backend, size=1, max_waiting=1) as pool:
+        crowd = Crowd(pool, b"runs", b"waits")
+        with pytest.raises(QueueFull, match="max_waiting"):
+            pool.run(b"one too many", b"", LIMITS)
+        gate.set()
+        assert crowd.wait() == {b"runs": OK, b"waits": OK}
+
+
+def test_one_who_has_waited_too_long_is_told_and_leaves_the_line() -> None:
+    backend, gate, order = gated()
+    with WorkerPool(backend, size=1, wait_s=0.05) as pool:
+        crowd = Crowd(pool, b"runs")
+        with pytest.raises(QueueFull, match=r"within 0\.05 s"):
+            pool.run(b"impatient", b"", LIMITS)
+        gate.set()
+        crowd.wait()
+        assert pool.run(b"later", b"", LIMITS) == OK
+    assert order == [b"runs", b"later"]
+
+
+def test_cancelled_work_gives_up_its_worker_and_its_place_in_the_line() -> None:
+    backend, gate, order = gated()
+    with WorkerPool(backend, size=1) as pool:
+        crowd = Crowd(pool, b"runs")
+        cancellation = Cancellation()
+        errors: list[SandboxError] = []
+
+        def wait_in_line() -> None:
+            with cancellation.scope():
+                try:
+                    pool.run(b"cancelled", b"", LIMITS)
+                except SandboxError as error:
+                    errors.append(error)
+
+        thread = threading.Thread(target=wait_in_line)
+        thread.start()
+        time.sleep(0.05)
+        cancellation.cancel()
+        thread.join(20)
+        assert len(errors) == 1
+        gate.set()
+        crowd.wait()
+    assert order == [b"runs"]
+
+
+def test_cancelling_ends_a_run() -> None:
+    backend = ScriptedBackend()
+    backend._script = until_aborted(backend)
+    cancellation = Cancellation()
+    with WorkerPool(backend, size=1) as pool:
+        timer = threading.Timer(0.1, cancellation.cancel)
+        timer.start()
+        with cancellation.scope(), pytest.raises(SandboxError, match="cancelled"):
+            pool.run(b"p", b"", LIMITS)
+        timer.join()
+        backend._script = lambda source: OK
+        assert pool.run(b"next", b"", LIMITS) == OK
+    assert backend.workers[0].closed
+
+
+@pytest.mark.parametrize(
+    "options", [{"size": 0}, {"recycle_after": 0}, {"max_waiting": -1}, {"wait_s": -1}]
+)
+def test_sizes_that_make_no_sense_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="must"):
         WorkerPool(ScriptedBackend(), **options)
 
 
@@ -308,7 +476,7 @@ def test_a_worker_killed_between_runs_is_replaced() -> None:
         pool.run(b"print(1)", b"", LIMITS)
         os.kill(backend.pids[0], signal.SIGKILL)
         result = pool.run(b"print(2)", b"", LIMITS)
-        assert (result.status, result.stdout, result.retried) == (None, b"2\n", True)
+        assert (result.status, result.stdout) == (None, b"2\n")
     assert len(backend.pids) == 2
 
 
