@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..errors import InvalidSetting
+from ..tasks.load import Format
 
 Backend = Literal["auto", "docker", "bubblewrap"]
+Tests = Literal["auto", "all", "public", "hidden", "recorded"]
 
 
 def _at_least(config: Any, least: int, *names: str) -> None:
@@ -57,6 +59,49 @@ class BenchConfig:
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "rounds", "programs", "tests", "clients", "uptime")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradeConfig:
+    """Settings of `mars-envs sandbox grade`."""
+
+    problems: str = field(metadata={"positional": True})
+    """Tasks: a .jsonl file (Kattis, HumanEval, HumanEvalPack, MBPP+, MBPP, QuixBugs, our own
+    layout), a built-in family or `module:function`."""
+    submissions: list[str] | None = field(default=None, metadata={"metavar": "FILE"})
+    """JSON lines with `task_id`, `text`, perhaps `form` and `observed`; files of recorded
+    generations as they are. Default: the submissions or solutions in the problems' own file."""
+    format: Format = "auto"
+    """Layout of the problems' file; `auto` tells it by the fields."""
+    tests: Tests = "auto"
+    """Which tests: `all`, `public`, `hidden`; `recorded`, those that a verdict is recorded for; or
+    `auto`, what the data set's own judge runs: all of a program's on standard input, the hidden
+    ones (which hold the others) of a function's."""
+    preamble: str = ""
+    """Python source to put before every whole program, e.g. `from typing import *`: published
+    harnesses differ in it."""
+    sandbox: Backend = "auto"
+    """Where programs run; `auto`: Docker where an engine answers, else bubblewrap."""
+    workers: int | None = None
+    """Programs judged at once; default: one per core."""
+    stop_at_first_failure: bool = False
+    """Leave out a program's tests after the first that fails."""
+    time_factor: float = 1.0
+    """Multiplies every task's CPU time limit."""
+    memory_mb: int | None = None
+    """MiB per test, in place of the task's own limit."""
+    limit: int | None = None
+    """Only the first so many submissions."""
+    output: str | None = None
+    """Where to write one JSON line per submission; results that it holds already are not made
+    again."""
+    docker_host: str | None = None
+    """Address of the engine; default: DOCKER_HOST, the standard socket, or `make engine`'s."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "workers", "memory_mb", "limit")
+        if not 0 < self.time_factor < float("inf"):
+            raise InvalidSetting(f"--time-factor must be above 0, got {self.time_factor}")
 
 
 @dataclass(frozen=True, kw_only=True)

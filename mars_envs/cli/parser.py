@@ -16,7 +16,7 @@ from docstring_parser import parse_from_object
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
 from ..errors import MarsEnvsError
-from .config import BenchConfig, DemoConfig, SandboxConfig, SolveConfig
+from .config import BenchConfig, DemoConfig, GradeConfig, SandboxConfig, SolveConfig
 from .errors import known_errors
 
 COMMANDS: dict[str, tuple[str, type, str, str]] = {
@@ -33,6 +33,16 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         "Run the tree search on a file of tasks and report pass rates.",
         "mars-envs solve --tasks humaneval.jsonl --public-tests humanevalpack.jsonl \\\n"
         "    --agents replay:generations.jsonl --budget 20 --seed 0",
+    ),
+    "sandbox grade": (
+        "grade:grade",
+        GradeConfig,
+        "Grade programs and compare with the verdicts recorded for them.\n\n"
+        "exit status: 0 if every submission was graded and got its recorded verdict (if any); 1 if "
+        "a\nverdict differs; 2 if something could not be graded: a bad line, an unknown task, "
+        "tests that\nare not supported, a failure of the sandbox (never scored).",
+        "mars-envs sandbox grade kattis_problems.jsonl --time-factor 2 --output graded.jsonl\n"
+        "mars-envs sandbox grade humaneval.jsonl --submissions generations.jsonl --workers 2",
     ),
     "sandbox doctor": (
         "sandbox:doctor",
@@ -129,7 +139,17 @@ def _add_settings(parser: ArgumentParser, config_type: type) -> None:
     hints = get_type_hints(config_type)
     for field in dataclasses.fields(config_type):
         option = "--" + field.name.replace("_", "-")
-        if hints[field.name] is bool:
+        if field.metadata.get("positional"):
+            parser.add_argument(field.name, type=hints[field.name], help=texts[field.name])
+        elif "metavar" in field.metadata:
+            parser.add_argument(
+                option,
+                nargs="+",
+                metavar=field.metadata["metavar"],
+                default=field.default,
+                help=texts[field.name],
+            )
+        elif hints[field.name] is bool:
             parser.add_argument(option, action="store_true", help=texts[field.name])
         else:
             parser.add_argument(

@@ -156,7 +156,7 @@ class CodeJudge:
 
     def _run(self, task: CodeTask, program: str) -> list[Report]:
         """Run the public tests and, if they all pass, the hidden ones."""
-        package = _sandbox_package()
+        package = sandbox_package()
         seconds, memory = self._limits(task)
         limits: Limits = package.Limits(cpu_s=seconds, memory_mb=memory)
         try:
@@ -164,9 +164,9 @@ class CodeJudge:
                 self.sandbox, workers=self.workers, cache=self.cache
             )
             source = package.Program(program)
-            reports = [sandbox.grade(source, _cases(package, task, task.public), limits)]
+            reports = [sandbox.grade(source, sandbox_cases(package, task, task.public), limits)]
             if reports[0].accepted and task.hidden:
-                hidden = _cases(package, task, task.hidden)
+                hidden = sandbox_cases(package, task, task.hidden)
                 reports.append(sandbox.grade(source, hidden, limits, stop_at_first_failure=True))
         except package.UnsupportedCase as error:
             raise _Unsupported from error
@@ -217,7 +217,8 @@ class _Unsupported(Exception):
     """The sandbox cannot judge one of the task's tests."""
 
 
-def _cases(package: ModuleType, task: CodeTask, tests: Iterable[Test]) -> list[Case]:
+def sandbox_cases(package: ModuleType, task: CodeTask, tests: Iterable[Test]) -> list[Case]:
+    """Return tests of a task as cases of the package `sandbox`."""
     checker = package.Checker(
         kind=task.rule.kind,
         case_sensitive=task.rule.case_sensitive,
@@ -259,7 +260,7 @@ def shared_sandbox(name: str, *, workers: int | None = None, cache: bool = True)
     key = (os.getpid(), name, workers, cache)
     with _shared_lock:
         if key not in _shared:
-            _shared[key] = _sandbox_package().open_sandbox(name, workers=workers, cache=cache)
+            _shared[key] = sandbox_package().open_sandbox(name, workers=workers, cache=cache)
         return _shared[key]
 
 
@@ -273,7 +274,7 @@ def close_shared_sandboxes() -> None:
         sandbox.close()
 
 
-def _sandbox_package() -> ModuleType:
+def sandbox_package() -> ModuleType:
     """Import our `sandbox`; the name is common, so another package may stand before it."""
     import sandbox
 

@@ -8,24 +8,39 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 from ..errors import InvalidTask
 from ..importing import import_object, is_importable
-from . import humaneval, jsonl, kattis
+from . import humaneval, jsonl, kattis, mbpp, repair
 from .code import CodeTask
 from .records import Record, read_records
 
 _log = logging.getLogger(__name__)
 
-Format = Literal["auto", "kattis", "humaneval", "code_task"]
+Format = Literal[
+    "auto", "kattis", "humaneval", "humanevalpack", "mbpp_plus", "mbpp", "quixbugs", "code_task"
+]
 
 _REQUIRED: dict[str, tuple[str, ...]] = {
     "code_task": jsonl.REQUIRED,
     "humaneval": humaneval.REQUIRED,
+    "humanevalpack": repair.REQUIRED_PACK,
     "kattis": kattis.REQUIRED,
+    "mbpp": mbpp.REQUIRED_CHECK,
+    "mbpp_plus": mbpp.REQUIRED_PLUS,
+    "quixbugs": repair.REQUIRED_QUIXBUGS,
+}
+
+_BUILD: dict[str, Callable[[Record], CodeTask]] = {
+    "code_task": jsonl.task_from_record,
+    "humanevalpack": repair.task_from_pack_record,
+    "kattis": kattis.task_from_record,
+    "mbpp": mbpp.task_from_check_record,
+    "mbpp_plus": mbpp.task_from_plus_record,
+    "quixbugs": repair.task_from_quixbugs_record,
 }
 
 _SHOWN_PROBLEMS = 10
@@ -116,9 +131,17 @@ def _checked(tasks: Iterable[CodeTask], what: str) -> Sequence[CodeTask]:
     return result
 
 
-def _from_file(
-    path: Path, *, public_tests: str | os.PathLike[str] | None, format: Format, skip: bool
-) -> Sequence[CodeTask]:
+def read_task_file(
+    path: Path,
+    *,
+    public_tests: str | os.PathLike[str] | None = None,
+    format: Format = "auto",  # the word users know
+) -> tuple[list[CodeTask], list[InvalidTask]]:
+    """Read a JSONL file of tasks, and what is wrong with the records that cannot be used.
+
+    Raises:
+        InvalidTask: the file cannot be read or is empty.
+    """
     bodies = None if public_tests is None else humaneval.read_public_tests(Path(public_tests))
     tasks: list[CodeTask] = []
     problems: list[InvalidTask] = []
@@ -139,10 +162,17 @@ def _from_file(
             continue
         first_line[task.task_id] = record.line
         tasks.append(task)
+    if not tasks and not problems:
+        raise InvalidTask(f"{path}: expected one JSON object per line, got an empty file")
+    return tasks, problems
+
+
+def _from_file(
+    path: Path, *, public_tests: str | os.PathLike[str] | None, format: Format, skip: bool
+) -> Sequence[CodeTask]:
+    tasks, problems = read_task_file(path, public_tests=public_tests, format=format)
     if problems and (not skip or not tasks):
         raise _summary(path, problems, len(tasks))
-    if not tasks:
-        raise InvalidTask(f"{path}: expected one JSON object per line, got an empty file")
     if problems:
         _log.warning(
             "%s: left out %d of %d records; the first: %s",
@@ -156,11 +186,9 @@ def _from_file(
 
 def _task(record: Record, format: Format, bodies: Mapping[str, str] | None) -> CodeTask:
     name = _detect(record) if format == "auto" else format
-    if name == "kattis":
-        return kattis.task_from_record(record)
     if name == "humaneval":
         return humaneval.task_from_record(record, public_tests=bodies)
-    return jsonl.task_from_record(record)
+    return _BUILD[name](record)
 
 
 def _detect(record: Record) -> str:

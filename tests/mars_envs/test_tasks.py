@@ -236,5 +236,7 @@ def test_line_separators_inside_a_record_do_not_split_it(tmp_path: Path) -> None
 def test_options_are_checked() -> None:
     with pytest.raises(ValueError, match="on_error must be"):
         load_tasks([TASK], on_error="ignore")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="format must be auto, code_task, humaneval, kattis"):
+    with pytest.raises(
+        ValueError, match="format must be auto, code_task, humaneval, humanevalpack"
+    ):
         load_tasks([TASK], format="apps")  # type: ignore[arg-type]

@@ -1,0 +1,187 @@
+"""`mars-envs sandbox grade`: grade programs, compare with the verdicts recorded for them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import InvalidSetting, InvalidTask
+from ..importing import is_importable
+from ..judging.agreement import WORDS, is_known
+from ..judging.code import shared_sandbox
+from ..tasks.code import CodeTask
+from ..tasks.load import load_tasks, read_task_file
+from ..tasks.submissions import Submission, read_submissions
+from .config import GradeConfig
+from .console import console, progress
+from .grade_log import ResultLog
+from .grade_report import counted, print_report
+from .grading import Graded, Grading, How, Item, program_of
+
+_SHOWN_PROBLEMS = 20
+
+
+def grade(config: GradeConfig) -> int:
+    """Grade, print tables, write JSON lines; the exit status is explained in the command's help."""
+    if config.docker_host:
+        os.environ["DOCKER_HOST"] = config.docker_host
+    items, problems = collect_items(config)
+    _print_problems(problems)
+    if not items:
+        raise InvalidTask("there is nothing to grade: no submission for a known task was found")
+    sandbox = shared_sandbox(config.sandbox, workers=config.workers)
+    how = How(
+        tests=config.tests,
+        stop_at_first_failure=config.stop_at_first_failure,
+        time_factor=config.time_factor,
+        memory_mb=config.memory_mb,
+        preamble=config.preamble,
+    )
+    workers = config.workers or len(os.sched_getaffinity(0))
+    started = time.monotonic()
+    results = _run(Grading(sandbox, how, workers=workers), items, config.output)
+    print_report(results, backend=sandbox.capabilities.backend, wall_s=time.monotonic() - started)
+    if problems:
+        what = counted(len(problems), "record")
+        _say(f"{what} could not be used, as said at the top", "red")
+    if config.output:
+        console.print(f"results: {Path(config.output)}", markup=False, soft_wrap=True)
+    if problems or not all(result.graded for result in results):
+        return 2
+    return 1 if any(result.differs for result in results) else 0
+
+
+def collect_items(config: GradeConfig) -> tuple[list[Item], list[InvalidTask]]:
+    """Return what is to be graded, and what is wrong with the records that cannot be.
+
+    Raises:
+        InvalidTask: a file cannot be read, or no task in it can be used.
+        InvalidSetting: there is no file to take submissions from.
+    """
+    tasks, problems = _tasks(config)
+    by_id = {task.task_id: task for task in tasks}
+    if not by_id:
+        _print_problems(problems)
+        raise InvalidTask(f"{config.problems}: none of its {len(problems)} records can be used")
+    files = [Path(name) for name in config.submissions or [config.problems]]
+    told = {_place(problem) for problem in problems}
+    items: list[Item] = []
+    for file, name in zip(files, _set_names(files), strict=True):
+        if config.submissions is None and not file.exists():
+            raise InvalidSetting(
+                f"{config.problems} is no file with submissions of its own; name some with "
+                "--submissions FILE"
+            )
+        for found in read_submissions(file):
+            try:
+                if isinstance(found, InvalidTask):
+                    raise found
+                if config.submissions is None and found.task_id not in by_id:
+                    continue  # its task, in the same line, was told of
+                items.append(_item(found, name, by_id, config))
+            except InvalidTask as problem:
+                if _place(problem) not in told:
+                    problems.append(problem)
+    return items[: config.limit], problems
+
+
+def _set_names(files: Sequence[Path]) -> list[str]:
+    """Return a name for each file: short, unless two would share it."""
+    stems = [file.stem for file in files]
+    if len(set(files)) < len(files):
+        raise InvalidSetting("--submissions names the same file twice; leave one out")
+    return [
+        stem if stems.count(stem) == 1 else str(file)
+        for stem, file in zip(stems, files, strict=True)
+    ]
+
+
+def _place(problem: InvalidTask) -> str:
+    """Return where a complaint about a record says that it is: file and line."""
+    return str(problem).partition(":")[0].partition(", field")[0]
+
+
+def _tasks(config: GradeConfig) -> tuple[Sequence[CodeTask], list[InvalidTask]]:
+    path = Path(config.problems)
+    built_in = config.problems.split(":")[0] == "tiny_code"
+    if not path.exists() and (built_in or is_importable(config.problems)):
+        return load_tasks(config.problems), []
+    return read_task_file(path, format=config.format)
+
+
+def _item(
+    submission: Submission, name: str, tasks: dict[str, CodeTask], config: GradeConfig
+) -> Item:
+    """Put a submission together with its task.
+
+    Raises:
+        InvalidTask: it is for no known task, or what is recorded with it cannot be understood.
+    """
+    task = tasks.get(submission.task_id)
+    where = f"{name}: {submission.name}"
+    if task is None:
+        raise InvalidTask(
+            f"{where}: no task {submission.task_id!r} in {config.problems} (its first one is "
+            f"{next(iter(tasks))!r})"
+        )
+    for word in (submission.recorded, *submission.recorded_tests):
+        if word and not is_known(word):
+            raise InvalidTask(
+                f"{where}: unknown verdict {word!r}; the known ones are {', '.join(WORDS)}"
+            )
+    count = len(task.public) + len(task.hidden)
+    if submission.recorded_tests and len(submission.recorded_tests) != count:
+        raise InvalidTask(
+            f"{where}: {len(submission.recorded_tests)} verdicts are recorded for the {count} "
+            f"tests of {task.task_id!r}; record one for each, null where there is none"
+        )
+    item = Item(set=name, task=task, submission=submission)
+    program_of(item)  # says what is missing of a completion
+    return item
+
+
+def _run(grading: Grading, items: Sequence[Item], output: str | None) -> list[Graded]:
+    """Grade what the output does not hold yet, with a progress bar; return results in order."""
+    log = ResultLog(Path(output)) if output else None
+    keys = [grading.key(item) for item in items]
+    known: dict[tuple[str, str], Graded] = {}
+    if log is not None:
+        wanted = {
+            (item.set, item.submission.name): key for item, key in zip(items, keys, strict=True)
+        }
+        known = log.resume(wanted)
+        if known:
+            console.print(f"{counted(len(known), 'result')} of {len(items)} taken from {output}")
+    results = dict(known)
+    left = [item for item in items if (item.set, item.submission.name) not in known]
+    differ = failed = 0
+    with progress() as bar:
+        line = bar.add_task("grade", total=len(items), completed=len(known), note="")
+        for result in grading.run(left):
+            results[result.set, result.name] = result
+            if log is not None:
+                log.append(result)
+            differ += result.differs
+            failed += not result.graded
+            note = f"{differ} differ" + (f", {failed} not graded" if failed else "")
+            bar.update(line, advance=1, note=note)
+    ordered = [results[item.set, item.submission.name] for item in items]
+    if log is not None:
+        log.rewrite(ordered)
+    return ordered
+
+
+def _print_problems(problems: Sequence[InvalidTask]) -> None:
+    if not problems:
+        return
+    _say(f"{counted(len(problems), 'record')} cannot be used:", "red")
+    for problem in problems[:_SHOWN_PROBLEMS]:
+        _say(f"  {problem}")
+    if len(problems) > _SHOWN_PROBLEMS:
+        _say(f"  … and {len(problems) - _SHOWN_PROBLEMS} more")
+
+
+def _say(text: str, style: str = "") -> None:
+    console.print(text, style=style, markup=False)

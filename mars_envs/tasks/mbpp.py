@@ -1,0 +1,111 @@
+"""MBPP records: a function described in a sentence or two, judged by a few asserts.
+
+Two layouts: EvalPlus' MBPP+ (`assertion`: asserts at the top level, imports before them) and MBPP
+in HumanEval's layout as LDB and MultiPL-E have it (`test`: a `check` with the asserts). In both,
+the first assert is the public test, as in MBPP's own prompts, and all of them together are the
+hidden one; a body of one assert serves both, the task then being marked `oracle` and its test not
+shown.
+
+LDB's files take the first function of a solution for the one asked for, which for some tasks is a
+helper (Mbpp/18): the function that the asserts call is the entry point, then.
+
+Some MBPP+ asserts compare a tuple or list made from a set in one fixed order (Mbpp/2 asks for
+`(4, 5)`), which EvalPlus' own harness compares as sets; here they stand as they are written.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+from .code import AssertBody, CodeTask
+from .records import Record
+
+REQUIRED_PLUS = ("task_id", "prompt", "entry_point", "assertion")
+"""Fields by which MBPP+ is recognised."""
+
+REQUIRED_CHECK = ("task", "prompt", "entry_point", "test")
+"""Fields by which MBPP in HumanEval's layout is recognised."""
+
+TIME_LIMIT_S = 3.0
+"""CPU seconds per test: HumanEval's published timeout, which MBPP's harnesses use, too."""
+
+
+def task_from_plus_record(record: Record) -> CodeTask:
+    """Build a task from one problem of MBPP+.
+
+    Raises:
+        InvalidTask: a field is missing or wrong, or the asserts do not parse.
+    """
+    return _task(record, record.filled("task_id"), "assertion", helpers="")
+
+
+def task_from_check_record(record: Record) -> CodeTask:
+    """Build a task from one problem in HumanEval's layout, its id in `task`.
+
+    Raises:
+        InvalidTask: a field is missing or wrong, or the test does not parse.
+    """
+    return _task(record, record.filled("task"), "test", helpers=record.filled("prompt"))
+
+
+def first_assert(body: str) -> str | None:
+    """Cut a test body after its first assert, at the top level or in its `check`.
+
+    Returns:
+        The shorter body; None where it would be the same test, or there is no such assert.
+    """
+    module = ast.parse(body)
+    block = module.body
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "check":
+            block = node.body
+    asserts = [index for index, node in enumerate(block) if isinstance(node, ast.Assert)]
+    if len(asserts) < 2:
+        return None
+    end = block[asserts[0]].end_lineno or 0
+    return "\n".join(body.split("\n")[:end]).strip("\n") + "\n"
+
+
+def tested_function(body: str, entry_point: str) -> str:
+    """Return the function that a test body is about: `entry_point`, unless it calls another alone.
+
+    Args:
+        body: asserts at the top level, or a `check` that may call its parameter.
+        entry_point: the function that the record names.
+    """
+    module = ast.parse(body)
+    check = next((n for n in module.body if isinstance(n, ast.FunctionDef)), None)
+    nodes = list(ast.walk(check or module))
+    bound = set(vars(builtins)) | {n.arg for n in nodes if isinstance(n, ast.arg)}
+    bound |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    used = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    if entry_point in used or used & {arg.arg for arg in (check.args.args if check else ())}:
+        return entry_point
+    called = {
+        n.func.id for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    } - bound
+    return called.pop() if len(called) == 1 else entry_point
+
+
+def _task(record: Record, task_id: str, field: str, *, helpers: str) -> CodeTask:
+    body = record.filled(field)
+    entry_point = record.filled("entry_point")
+    try:
+        public = first_assert(body)
+        entry_point = tested_function(body, entry_point)
+    except (SyntaxError, ValueError) as error:
+        raise record.error(field, "Python source", fix=f"it does not parse: {error}") from error
+    hidden = AssertBody(name="hidden", body=body)
+    shown = () if public is None else (AssertBody(name="public/1", body=public),)
+    return CodeTask(
+        task_id=task_id,
+        statement=record.filled("prompt"),
+        public=shown or (hidden,),
+        hidden=(hidden,) if shown else (),
+        entry_point=entry_point,
+        helpers=helpers,
+        time_limit_s=TIME_LIMIT_S,
+        oracle=not shown,
+        show_tests=bool(shown),
+    )

@@ -1,0 +1,119 @@
+"""MBPP in both of its layouts: what becomes public, what hidden, which function is meant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mars_envs.errors import InvalidTask
+from mars_envs.tasks import AssertBody, CodeTask, load_tasks
+
+PLUS = {
+    "task_id": "Mbpp/900",
+    "prompt": '"""\nWrite a function to halve a number.\n"""\n',
+    "entry_point": "half",
+    "canonical_solution": "\ndef half(n):\n    return n / 2\n",
+    "assertion": "\nimport math\nassert half(4) == 2\nassert math.isclose(half(1), 0.5)\n",
+}
+CHECK = {
+    "task": "Mbpp/901",
+    "prompt": 'def half(n):\n    """Halve a number."""\n',
+    "entry_point": "half",
+    "test": "def check(candidate):\n    assert candidate(4) == 2\n    assert candidate(2) == 1\n",
+}
+
+
+def load(tmp_path: Path, record: dict[str, Any], **fields: Any) -> CodeTask:
+    path = tmp_path / "mbpp.jsonl"
+    path.write_text(json.dumps(record | fields) + "\n")
+    return load_tasks(path)[0]
+
+
+def test_the_first_assert_is_public_with_the_imports_before_it(tmp_path: Path) -> None:
+    task = load(tmp_path, PLUS)
+    assert task.task_id == "Mbpp/900"
+    assert task.public == (AssertBody(name="public/1", body="import math\nassert half(4) == 2\n"),)
+    assert task.hidden == (AssertBody(name="hidden", body=PLUS["assertion"]),)
+    assert not task.oracle
+
+
+def test_the_first_assert_of_a_check_is_public(tmp_path: Path) -> None:
+    task = load(tmp_path, CHECK)
+    assert task.public == (
+        AssertBody(name="public/1", body="def check(candidate):\n    assert candidate(4) == 2\n"),
+    )
+    assert task.helpers == CHECK["prompt"]
+
+
+def test_a_single_assert_serves_as_both_and_is_not_shown(tmp_path: Path) -> None:
+    task = load(tmp_path, PLUS, assertion="assert half(4) == 2")
+    assert task.oracle
+    assert not task.show_tests
+    assert task.hidden == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "function"),
+    [
+        ("def check(candidate):\n    assert whole(2) == 4\n\ncheck(half)", "whole"),
+        ("def check(candidate):\n    assert candidate(2) == sum([1])\n\ncheck(half)", "half"),
+        ("def check(candidate):\n    assert half(2) == whole(1)\n", "half"),
+        ("def check(candidate):\n    assert whole(other(2)) == 4\n", "half"),
+        ("def check(candidate):\n    f = whole\n    assert f(2) == 4\n", "half"),
+    ],
+)
+def test_the_function_that_the_asserts_call_alone_is_meant(
+    tmp_path: Path, body: str, function: str
+) -> None:
+    assert load(tmp_path, CHECK, test=body).entry_point == function
+
+
+@pytest.mark.parametrize(
+    ("record", "field"), [(PLUS, "assertion"), (CHECK, "test")], ids=["plus", "check"]
+)
+def test_a_body_that_is_no_python_is_named(
+    tmp_path: Path, record: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidTask, match=f"line 1, field `{field}`: expected Python source"):
+        load(tmp_path, record, **{field: "assert half(4) == "})
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("place", "count", "renamed"),
+    [
+        ("functions/mbpp_plus.jsonl", 377, {}),
+        ("generations/mbpp_multipl_e_tasks.jsonl", 193, {}),
+        (
+            "generations/mbpp_ldb_tasks.jsonl",
+            244,
+            {
+                "Mbpp/18": "remove_dirty_chars",
+                "Mbpp/30": "count_Substring_With_Equal_Ends",
+                "Mbpp/45": "get_gcd",
+                "Mbpp/152": "merge_sort",
+                "Mbpp/181": "common_prefix",
+                "Mbpp/323": "re_arrange",
+                "Mbpp/338": "count_Substring_With_Equal_Ends",
+                "Mbpp/348": "find_ways",
+            },
+        ),
+    ],
+)
+def test_the_recorded_tasks_load(
+    data_dir: Path, place: str, count: int, renamed: dict[str, str]
+) -> None:
+    path = data_dir / place
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    tasks = load_tasks(path)
+    assert len(tasks) == count
+    assert not any(task.oracle for task in tasks)
+    named = [record["entry_point"] for record in records]
+    assert {
+        task.task_id: task.entry_point
+        for task, name in zip(tasks, named, strict=True)
+        if task.entry_point != name
+    } == renamed
