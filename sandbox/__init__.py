@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from .cache import CacheStats
     from .factory import open_sandbox
     from .grader import Grader, RunCache
+    from .scoring import GroupedReport, GroupScore, Scores, ScoringGroup, grade_groups, score_groups
+    from .validation import validate
 
 __distribution__ = "mars-envs"
 
@@ -58,6 +60,8 @@ __all__ = [
     "CheckerProgram",
     "FunctionCase",
     "Grader",
+    "GroupScore",
+    "GroupedReport",
     "Guarantee",
     "ImageError",
     "Limits",
@@ -69,16 +73,33 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "SandboxUnavailable",
+    "Scores",
+    "ScoringGroup",
     "Status",
     "StdioCase",
     "UnsupportedCase",
     "ValueChecker",
     "WorkerDied",
+    "grade_groups",
     "open_sandbox",
+    "score_groups",
+    "validate",
 ]
 
 # The machinery is imported when it is first used; the records above cost next to nothing.
-_LATE = {"CacheStats": "cache", "Grader": "grader", "RunCache": "grader", "open_sandbox": "factory"}
+_LATE = {
+    "CacheStats": "cache",
+    "Grader": "grader",
+    "RunCache": "grader",
+    "open_sandbox": "factory",
+    "GroupScore": "scoring",
+    "GroupedReport": "scoring",
+    "Scores": "scoring",
+    "ScoringGroup": "scoring",
+    "grade_groups": "scoring",
+    "score_groups": "scoring",
+    "validate": "validation",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -43,7 +43,8 @@ def judge(source: str) -> NoReturn:
 
 def _plain(answer: tuple[Any, ...]) -> list[Any]:
     """Return (accepted, message, score) with defaults filled in."""
-    accepted, message, score = (*answer, "", None)[:3] if len(answer) < 3 else answer
+    defaults: tuple[Any, ...] = ("", None)
+    accepted, message, score = answer + defaults[len(answer) - 1 :]
     if type(accepted) is not bool or not isinstance(message, str):
         raise TypeError(
             "check() returns a bool, (bool, message) or (bool, message, score); "

@@ -33,6 +33,7 @@ class CheckerVerdict:
 
 
 def ask(
+    name: str,
     checker: CheckerProgram,
     question: bytes,
     run: Run,
@@ -42,6 +43,7 @@ def ask(
     """Ask a checker, unless it is known what it says.
 
     Args:
+        name: of the case, for errors.
         checker: the checker.
         question: what `text_question` or `value_question` returned.
         run: runs it in a slot of its own.
@@ -55,12 +57,12 @@ def ask(
 
     def run_it() -> CheckerVerdict:
         call = f"module.judge({checker.source!a})"
-        return _verdict(run(bundle.source(MODULES, call), question, checker.limits))
+        return _verdict(name, run(bundle.source(MODULES, call), question, checker.limits))
 
     if cache is None:
         return run_it()
-    name = key(checker.source, repr(checker.limits), fingerprint, question)
-    return cache.resolve([name], lambda _, took: took(run_it()))[0][0]
+    known_as = key(checker.source, repr(checker.limits), fingerprint, question)
+    return cache.resolve([known_as], lambda _, took: took(run_it()))[0][0]
 
 
 def text_question(stdin: str, output: bytes, expected: str) -> bytes:
@@ -74,11 +76,11 @@ def value_question(args: tuple[object, ...], returned: Tree, expected: object) -
     return pack([encode(list(args)), _objects(returned), encode(expected)])
 
 
-def _verdict(execution: Execution) -> CheckerVerdict:
+def _verdict(name: str, execution: Execution) -> CheckerVerdict:
     if execution.status is not None:
         tail = execution.stderr.decode("utf-8", "replace").strip().splitlines()
         raise CheckerFailed(
-            f"a checker gave no verdict ({execution.status}): "
+            f"the checker of case {name!r} gave no verdict ({execution.status}): "
             f"{one_line(tail[-1]) if tail else 'no message'}; it must reject whatever a program "
             "may answer"
         )
@@ -89,7 +91,9 @@ def _verdict(execution: Execution) -> CheckerVerdict:
         check(message)
         accepted, text, score = message
     except (CodecError, TypeError, ValueError) as error:
-        raise CheckerFailed("a checker ended before it gave a verdict") from error
+        raise CheckerFailed(
+            f"the checker of case {name!r} ended before it gave a verdict"
+        ) from error
     return CheckerVerdict(accepted=accepted, message=text, score=score)
 
 

@@ -250,6 +250,7 @@ class Grading:
     def _ask(self, name: str, checker: CheckerProgram, question: bytes) -> CheckerVerdict:
         cache = self._place.cache
         return checkers.ask(
+            name,
             checker,
             question,
             run=self._place.run_checker,

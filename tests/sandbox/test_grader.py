@@ -301,3 +301,15 @@ def test_the_fingerprint_is_stable_and_depends_on_the_backend(grader: Grader) ->
         assert Grader(pool).fingerprint != grader.fingerprint
     with WorkerPool(LocalBackend(), size=1) as pool:
         assert Grader(pool).fingerprint == grader.fingerprint
+
+
+def test_messages_are_one_line_without_control_characters(grader: Grader) -> None:
+    hostile = r"a\x1b[2J\r\u2028b\u202ec\x00\x85 \ud800" + "d" * 1000
+    source = f"import sys\nsys.stderr.write({hostile!a})\nsys.exit(1)".replace("\\\\", "\\")
+    message = grader.grade(Program(source), [RIGHT]).cases[0].message
+    assert len(message) <= 300
+    assert message.isprintable()
+    body = AssertCase(name="lines", body="assert f(1) == '''a\n\n  b'''", entry_point="f")
+    case = grader.grade(Program("def f(x): return '\\x1b'"), [body]).cases[0]
+    assert case.message.isprintable()
+    assert case.message.startswith("assert f(1) == '''a b'''")
