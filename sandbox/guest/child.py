@@ -121,7 +121,8 @@ def _report(error: BaseException) -> None:
         else:
             import traceback  # a program that does not fail need not pay for it
 
-            traceback.print_exception(error, file=sys.stderr)
+            # A hundred thousand frames would take seconds, charged to the program.
+            traceback.print_exception(error, limit=-100, file=sys.stderr)
     except MemoryError:
         os.write(2, b"MemoryError\n")
     except BaseException:

@@ -245,3 +245,12 @@ def test_a_worker_refuses_after_it_has_been_closed(pool: WorkerPool) -> None:
     worker.close()
     with pytest.raises(WorkerFault):
         worker.run(b"print(1)", b"", LIMITS)
+
+
+def test_the_traceback_of_a_deep_recursion_is_not_charged_as_time(pool: WorkerPool) -> None:
+    source = (
+        "import sys\nsys.setrecursionlimit(100_000)\ndef f(n):\n    return f(n + 1) + 1\nf(0)\n"
+    )
+    result = run(pool, source, cpu_s=1.0)
+    assert result.status is Status.RUNTIME_ERROR
+    assert result.stderr.endswith(b"RecursionError: maximum recursion depth exceeded\n")
