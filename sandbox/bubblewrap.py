@@ -97,7 +97,7 @@ class BubblewrapBackend:
         group = cgroup.create(number, memory_mb=self._memory_mb, processes=_PROCESSES)
         prefix = group.enter_command() if group else []
         try:
-            transport = PipeTransport([*prefix, *self.command("supervisor")], group)
+            transport = PipeTransport([*prefix, *self.command("supervisor", group)], group)
         except OSError as error:
             raise SandboxUnavailable(
                 f"bubblewrap cannot be started: {error}; `mars-envs sandbox doctor` says more"
@@ -106,8 +106,8 @@ class BubblewrapBackend:
         warm.wait_ready(_START_S)
         return warm
 
-    def command(self, entry: str) -> list[str]:
-        """Return the command line that starts a guest at `entry`."""
+    def command(self, entry: str, group: cgroup.ControlGroup | None = None) -> list[str]:
+        """Return the command line that starts a guest at `entry`, in `group`."""
         python = this_interpreter()
         arguments = [find_bwrap(self._bwrap)]
         arguments += ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
@@ -123,10 +123,11 @@ class BubblewrapBackend:
         else:
             for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_KILL"):
                 arguments += ["--cap-add", capability]
+        mounts = [*python.mounts, *([group.oom_counter()] if group is not None else [])]
         # Folders that bwrap makes on its own are closed to other users.
-        for folder in _folders(target for _, target in (*python.mounts, ("", "/dev/null"))):
+        for folder in _folders(target for _, target in (*mounts, ("", "/dev/null"))):
             arguments += ["--perms", "0755", "--dir", folder]
-        for source, target in python.mounts:
+        for source, target in mounts:
             arguments += ["--ro-bind", source, target]
         for folder in python.masks:
             arguments += ["--tmpfs", folder, "--remount-ro", folder]

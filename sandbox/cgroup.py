@@ -30,16 +30,19 @@ class ControlGroup:
 
     def oom_kills(self) -> int | None:
         """Return how many processes of the group have been killed for memory."""
-        for name in ("memory.events", "memory.oom_control"):
-            try:
-                text = (self.folders[0] / name).read_text()
-            except OSError:
-                continue
-            for line in text.splitlines():
-                key, _, value = line.partition(" ")
-                if key == "oom_kill":
-                    return int(value)
-        return None
+        try:
+            lines = Path(self.oom_counter()[0]).read_text().splitlines()
+        except OSError:
+            return None
+        return next((int(line[9:]) for line in lines if line.startswith("oom_kill ")), None)
+
+    def oom_counter(self) -> tuple[str, str]:
+        """Return the file that counts kills for memory, and where a guest looks for it."""
+        version_2 = self.folders[0] / "memory.events"
+        if version_2.exists():
+            return str(version_2), "/sys/fs/cgroup/memory.events"
+        version_1 = self.folders[0] / "memory.oom_control"
+        return str(version_1), "/sys/fs/cgroup/memory/memory.oom_control"
 
     def enter_command(self) -> list[str]:
         """Return a command prefix that enters the group and then becomes its arguments."""

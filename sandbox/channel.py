@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from .base import SandboxUnavailable
@@ -57,10 +58,6 @@ class Transport(Protocol):
         """Return what the far end said on its standard error, for people."""
         ...
 
-    def oom_kills(self) -> int | None:
-        """Return how often the memory controller has killed there, where only the host knows."""
-        ...
-
     def abort(self) -> None:
         """End the stream or the far end, from any thread. Never blocks, never raises."""
         ...
@@ -81,7 +78,6 @@ class GuestWorker:
         self._usable = True
         self._loaded: tuple[bytes, Limits] | None = None
         self._broken: WorkerFault | None = None
-        self._oom_kills = transport.oom_kills()
 
     @property
     def usable(self) -> bool:
@@ -109,15 +105,31 @@ class GuestWorker:
 
     def run(self, source: bytes, stdin: bytes, limits: Limits) -> Execution:
         """Run a program to its end."""
-        self._load(source, limits, also=len(stdin))
-        self.send(wire.pack(wire.RUN, stdin))
+        return next(self.run_batch(source, [stdin], limits))
+
+    def run_batch(
+        self, source: bytes, stdins: Sequence[bytes], limits: Limits
+    ) -> Iterator[Execution]:
+        """Run a program on one input after another."""
+        self._load(source, limits, also=max(map(len, stdins), default=0))
+        # The guest takes in what comes while it runs, so this cannot lock up.
+        self.send(b"".join(wire.pack(wire.RUN, stdin) for stdin in stdins))
+        # A result may wait for the one after it.
+        patience_s = min(2, len(stdins)) * limits.wall_limit_s + _MARGIN_S
+        heard = 0
         try:
-            kind, payload = self.next_frame(limits.wall_limit_s + _MARGIN_S)
-        except TimeoutError as error:
-            raise self.broken("no result in time", external=True) from error
-        if kind != wire.RESULT:
-            raise self.broken(f"a frame of kind {kind} in place of a result")
-        return self.conclude(payload, limits)
+            while heard < len(stdins) and self._usable:
+                try:
+                    kind, payload = self.next_frame(patience_s)
+                except TimeoutError as error:
+                    raise self.broken("no result in time", external=True) from error
+                if kind != wire.RESULT:
+                    raise self.broken(f"a frame of kind {kind} in place of a result")
+                heard += 1
+                yield self.conclude(payload, limits)
+        finally:
+            if heard < len(stdins):
+                self._usable = False
 
     def open(self, source: bytes, limits: Limits) -> GuestSession:
         """Start a program with a channel on `CHANNEL_FD`."""
@@ -203,7 +215,7 @@ class GuestWorker:
             overflow=said.overflow,
             timed_out=said.timed_out,
             finished=said.finished,
-            oom=said.oom > 0 or self._oom_moved(),
+            oom=said.oom > 0,
         )
         if not said.clean or facts.oom:
             self._usable = False
@@ -212,10 +224,6 @@ class GuestWorker:
         except WorkerFault:
             self._usable = False
             raise
-
-    def _oom_moved(self) -> bool:
-        before, self._oom_kills = self._oom_kills, self._transport.oom_kills()
-        return self._oom_kills != before
 
     def broken(self, reason: str, *, external: bool = False) -> WorkerFault:
         """Give the worker up and return the exception to raise (see `WorkerFault.external`).

@@ -340,10 +340,6 @@ class ContainerTransport:
         """Return the last of what was said on standard error."""
         return self._stderr.decode("utf-8", "replace").strip()
 
-    def oom_kills(self) -> int | None:
-        """None: the guest itself reads its container's counter."""
-        return None
-
     def abort(self) -> None:
         """Hang up, which ends the container."""
         # A forked copy shares the connection: it may only close its own end.

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from typing import IO
 
 from .base import Capabilities, Guarantee
@@ -113,6 +114,12 @@ class LocalWorker:
         while not process.ended:
             process.pump(process.remaining_s)
         return process.finish()
+
+    def run_batch(
+        self, source: bytes, stdins: Sequence[bytes], limits: Limits
+    ) -> Iterator[Execution]:
+        """Run a program on one input after another (see `Worker.run_batch`)."""
+        return (self.run(source, stdin, limits) for stdin in stdins)
 
     def open(self, source: bytes, limits: Limits) -> LocalSession:
         """Start a program with a channel (see `Worker.open`)."""

@@ -26,7 +26,7 @@ class PipeTransport:
         self._group = group
         self._owner = os.getpid()
         self._lock = threading.Lock()
-        self._oom_kills = self.oom_kills()
+        self._oom_kills = self._count_oom_kills()
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
@@ -81,7 +81,7 @@ class PipeTransport:
         if killed_by:
             return True  # bubblewrap's own process, which is no part of the sandbox
         if code == 128 + signal.SIGKILL:
-            return self.oom_kills() == self._oom_kills
+            return self._count_oom_kills() == self._oom_kills
         return code == 0
 
     def diagnosis(self) -> str:
@@ -91,10 +91,6 @@ class PipeTransport:
         size = os.fstat(self._stderr.fileno()).st_size
         text = os.pread(self._stderr.fileno(), 2000, max(0, size - 2000))
         return text.decode("utf-8", "replace").strip()
-
-    def oom_kills(self) -> int | None:
-        """Return the control group's counter, if there is a control group."""
-        return self._group.oom_kills() if self._group else None
 
     def abort(self) -> None:
         """Kill the process, from any thread."""
@@ -123,6 +119,9 @@ class PipeTransport:
             process.wait()
         if self._group is not None:
             self._group.remove()
+
+    def _count_oom_kills(self) -> int | None:
+        return self._group.oom_kills() if self._group else None
 
 
 def _wait(descriptor: int, event: int, deadline_s: float) -> None:

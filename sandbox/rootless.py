@@ -20,7 +20,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from .base import SandboxUnavailable
 from .guest import wire
@@ -91,6 +91,12 @@ class SoloWorker:
             return run.conclude()
         finally:
             run.close()
+
+    def run_batch(
+        self, source: bytes, stdins: Sequence[bytes], limits: Limits
+    ) -> Iterator[Execution]:
+        """Run a program on one input after another."""
+        return (self.run(source, stdin, limits) for stdin in stdins)
 
     def open(self, source: bytes, limits: Limits) -> SoloSession:
         """Start a program with a channel on `CHANNEL_FD`."""

@@ -7,6 +7,7 @@ channel on file descriptor 3. Nothing here compares outputs or retries: see `poo
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -92,6 +93,19 @@ class Worker(Protocol):
 
         Raises:
             WorkerFault: the worker broke; the program has no result.
+        """
+        ...
+
+    def run_batch(
+        self, source: bytes, stdins: Sequence[bytes], limits: Limits
+    ) -> Iterator[Execution]:
+        """Run a program on one input after another; cheaper than as many calls of `run`.
+
+        Nothing is run ahead of a result but more of this batch. Ends before the last input after a
+        run that leaves the worker unusable. Who stops listening before the end loses the worker.
+
+        Raises:
+            WorkerFault: the worker broke during the run whose result was to come next.
         """
         ...
 

@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 MODULES = {
     "supervisor": (
-        *("wire", "sockets", "seccomp", "limits", "child", "cleaning", "template", "zygote"),
-        *("host", "link", "place", "run", "supervisor"),
+        *("wire", "sockets", "seccomp", "limits", "child", "cleaning", "pages", "template"),
+        *("zygote", "host", "link", "place", "run", "supervisor"),
     ),
     "solo": ("seccomp", "limits", "child", "solo"),
 }

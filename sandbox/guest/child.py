@@ -17,6 +17,8 @@ from typing import NoReturn
 CHANNEL_FD = 3
 FILENAME = "solution.py"
 
+_MOST_FRAMES = 100
+
 _SUSPENDABLE = 0x20 | 0x80 | 0x200  # generator, coroutine, asynchronous generator
 _NOTICEABLE = frozenset(
     (
@@ -121,8 +123,8 @@ def _report(error: BaseException) -> None:
         else:
             import traceback  # a program that does not fail need not pay for it
 
-            # A hundred thousand frames would take seconds, charged to the program.
-            traceback.print_exception(error, limit=-100, file=sys.stderr)
+            # To write out a hundred thousand frames would cost more than the program.
+            traceback.print_exception(error, limit=-_MOST_FRAMES, file=sys.stderr)
     except MemoryError:
         os.write(2, b"MemoryError\n")
     except BaseException:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 import select
+import time
 
 from . import wire
 
 _CHUNK = 1 << 20
+_POST_S = 0.02
+_MOST_POSTED = 1 << 16
 
 
 class Host:
@@ -21,12 +24,22 @@ class Host:
         self.output = host_out
         self.outbox = bytearray()
         """What the host has not taken yet."""
+        self._posted_s = 0.0
         self._requests = wire.Decoder(wire.MAX_REQUEST)
         os.set_blocking(host_out, False)
 
-    def send(self, frame: bytes) -> None:
-        """Write all of `frame`."""
-        self.say(frame)
+    def post(self, frame: bytes) -> None:
+        """Write `frame` soon: together with the next ones while requests are waiting."""
+        now_s = time.monotonic()
+        if not self.outbox:
+            self._posted_s = now_s
+        self.outbox += frame
+        if len(self.outbox) > _MOST_POSTED or now_s - self._posted_s > _POST_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write all that has not been taken yet."""
+        self.say(b"")
         while self.outbox:
             readable, _, _ = select.select([self.input], [self.output], [])
             if readable:
@@ -47,6 +60,7 @@ class Host:
     def next_request(self) -> tuple[int, bytes]:
         """Wait for the next frame and return it as (kind, payload)."""
         while (frame := self._requests.next()) is None:
+            self.flush()
             self.read()
         return frame
 

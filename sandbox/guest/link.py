@@ -78,7 +78,7 @@ class Link:
     def close(self) -> None:
         """Pass on the last that the ended program has said."""
         while self.open and self.read():
-            self._host.send(b"")
+            self._host.flush()
         self._socket.close()
 
     def _choose_events(self) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import time
+from collections.abc import Sequence
+from typing import NoReturn
 
 from . import sockets, wire, zygote
 
@@ -29,7 +32,7 @@ class Place:
         self.clean = True
         """Whether nothing of any program is left that could not be removed."""
         self.orphans_cpu_s = 0.0
-        """CPU time of processes that ended without their parents, since it was last set to 0."""
+        """CPU time of processes that ended without their parents, of this test."""
         self.limits = _NO_LIMITS
         self._control = control
         self._zygote_pid = zygote_pid
@@ -40,10 +43,11 @@ class Place:
         self._oom_file = next(
             (os.open(path, os.O_RDONLY) for path in _OOM_COUNTERS if os.path.exists(path)), None
         )
+        self._oom_kills = self.oom_kills()
         # Process limits count a user id machine-wide, so places start at different ids.
         spread = int.from_bytes(os.urandom(4), "big") % (LAST_ID - FIRST_ID)
         self._id = FIRST_ID + spread // 2 * 2
-        self._control.recv(1)  # the zygote is warm
+        self._hear(1)  # the zygote is warm
         self._last_pid = self._read_last_pid()
 
     def load(self, limits: wire.Order, source: bytes) -> None:
@@ -72,9 +76,15 @@ class Place:
             limits.file_size,
             limits.processes,
         )
-        sockets.send(self._control, order, (theirs.fileno(), self._program))
+        self._tell(order, (theirs.fileno(), self._program))
         theirs.close()
         return self._template
+
+    def begin(self) -> int | None:
+        """Start counting for a test; return how often the memory controller has killed so far."""
+        self.orphans_cpu_s = 0.0
+        self._oom_kills = self.oom_kills()
+        return self._oom_kills
 
     def collect_template(self) -> tuple[int, float]:
         """End the template; return its wait status and CPU seconds."""
@@ -82,7 +92,7 @@ class Place:
         self._template.close()
         self._template = None
         self._order(zygote.COLLECT)
-        status, cpu_s = zygote.COLLECTED.unpack(self._control.recv(zygote.COLLECTED.size))
+        status, cpu_s = zygote.COLLECTED.unpack(self._hear(zygote.COLLECTED.size))
         return status, cpu_s
 
     def _retire(self) -> None:
@@ -115,7 +125,7 @@ class Place:
         if not select.select([self._control], [], [], _SWEEP_S)[0]:
             self.clean = False  # the host will throw this place away
             return
-        self._control.recv(1)
+        self._hear(1)
         while time.monotonic() < deadline_s:
             self.reap()
             if self._only_ours():
@@ -128,13 +138,13 @@ class Place:
         """Collect orphans, and their CPU time."""
         while True:
             try:
-                pid, _, usage = os.wait4(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 os._exit(1)
             if pid == 0:
                 return
             if pid == self._zygote_pid:
-                os._exit(1)
+                self._give_up(status)
             self.orphans_cpu_s += usage.ru_utime + usage.ru_stime
 
     def oom_kills(self) -> int | None:
@@ -147,8 +157,26 @@ class Place:
                 return int(value)
         return None
 
+    def _give_up(self, status: int) -> NoReturn:
+        """End this place, whose zygote has ended."""
+        # No program can signal it; the memory controller can, on account of a program.
+        innocent = status == signal.SIGKILL and self.oom_kills() == self._oom_kills
+        os._exit(wire.KILLED_EXIT if innocent else 1)
+
     def _order(self, operation: int) -> None:
-        self._control.send(zygote.ORDER.pack(operation, 0, self._id, 0, 0, 0, 0))
+        self._tell(zygote.ORDER.pack(operation, 0, self._id, 0, 0, 0, 0))
+
+    def _tell(self, order: bytes, descriptors: Sequence[int] = ()) -> None:
+        try:
+            sockets.send(self._control, order, descriptors)
+        except OSError:
+            self._give_up(os.waitpid(self._zygote_pid, 0)[1])
+
+    def _hear(self, size: int) -> bytes:
+        message = self._control.recv(size)
+        if not message:
+            self._give_up(os.waitpid(self._zygote_pid, 0)[1])
+        return message
 
     def _only_ours(self) -> bool:
         return len(self._processes()) <= _OWN_PROCESSES + (self._template is not None)

@@ -30,12 +30,11 @@ class Run:
         self._place = place
         self._host = host
         self._limits = place.limits
-        self._kills_before = place.oom_kills()
+        self._kills_before = place.begin()
         self._stage = b"-"
         self._pid = 0
         self._result: tuple[int, float, int] | None = None  # wait status, CPU seconds, KiB
         self._overflow = self._timed_out = self._finished = self._swept = self._listening = False
-        place.orphans_cpu_s = 0.0
         self._start_s = time.monotonic()
         self._deadline_s = self._start_s + self._limits.wall_s
         # A single thread cannot have used its time up any sooner.
@@ -134,7 +133,7 @@ class Run:
     def _hear_template(self, flags: int = 0) -> None:
         """Take in what the template, or the test before its first line, says next."""
         try:
-            message = self._control.recv(256, flags)
+            message, sender = sockets.hear(self._control, 256, flags)
         except ConnectionResetError:  # it ended with the order unread; what it said comes first
             return
         kind = message[:1]
@@ -148,7 +147,7 @@ class Run:
             self.stderr += message[1:]
         elif message:
             self._stage = kind
-            self._pid = int(message[1:])
+            self._pid = sender
         else:
             self._template_ended()
 

@@ -6,7 +6,8 @@ and message queues, modules, clocks. `clone3` answers ENOSYS, because its flags 
 inspected; the C library then falls back to `clone`, whose namespace flags are denied. Sockets are
 limited to the unix family: a closed TCP connection stays in /proc/net/tcp for the next program to
 read, and AF_VSOCK is not even confined by a network namespace. The action of SIGCHLD cannot be
-changed: where it is ignored, the CPU time of children is counted nowhere. Programs for another
+changed: where it is ignored, the CPU time of children is counted nowhere. Priority and processor
+can be changed for the caller alone: the template has the same effective user. Programs for another
 architecture or the x32 ABI are killed or denied.
 """
 
@@ -113,6 +114,19 @@ _DENIED: dict[str, tuple[int | None, int | None]] = {
     "vmsplice": (278, 75),
 }
 
+# Allowed for the caller itself, that is with a first argument of 0
+_OWN_ONLY: dict[str, tuple[int, int]] = {
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+}
+# The same, of a second argument after one that says what it names: a process
+_OWN_PROCESS_ONLY: dict[str, tuple[int, int, int]] = {
+    "setpriority": (141, 140, 0),
+    "ioprio_set": (251, 30, 1),
+}
+
 # machine -> (AUDIT_ARCH, column of _DENIED, clone, clone3, socket, rt_sigaction)
 _MACHINES = {
     "x86_64": (0xC000003E, 0, 56, 435, 41, 13),
@@ -151,9 +165,17 @@ def build(machine: str) -> bytes:
     code = [_op(_LOAD, _ARCH), _op(_EQUAL, arch, 1), _op(_RETURN, _KILL_PROCESS)]
     code += [_op(_LOAD, _NUMBER), _op(_AT_LEAST, _X32_BIT, 0, 1), deny]
     code += [_op(_EQUAL, clone3, 0, 1), _op(_RETURN, _ERRNO | errno.ENOSYS)]
-    for number in (numbers[column] for numbers in _DENIED.values()):
+    for number in (known[column] for known in _DENIED.values()):
         if number is not None:
             code += [_op(_EQUAL, number, 0, 1), deny]
+    allow = _op(_RETURN, _ALLOW)
+    for own in _OWN_ONLY.values():
+        code += [_op(_EQUAL, own[column], 0, 4), _op(_LOAD, _ARGUMENT_0)]
+        code += [_op(_EQUAL, 0, 0, 1), allow, deny]
+    for *numbers, kind in _OWN_PROCESS_ONLY.values():
+        code += [_op(_EQUAL, numbers[column], 0, 6), _op(_LOAD, _ARGUMENT_0)]
+        code += [_op(_EQUAL, kind, 0, 3), _op(_LOAD, _ARGUMENT_1)]
+        code += [_op(_EQUAL, 0, 0, 1), allow, deny]
     code += [_op(_EQUAL, clone, 0, 4), _op(_LOAD, _ARGUMENT_0)]
     code += [_op(_ANY_BIT, _NAMESPACE_FLAGS, 0, 1), deny, _op(_RETURN, _ALLOW)]
     # Reading how SIGCHLD is handled is free; a new action is any address but null.

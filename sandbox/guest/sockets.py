@@ -9,9 +9,12 @@ import struct
 from _socket import (
     AF_UNIX,
     CMSG_LEN,
+    CMSG_SPACE,
     MSG_DONTWAIT,
+    SCM_CREDENTIALS,
     SCM_RIGHTS,
     SHUT_WR,
+    SO_PASSCRED,
     SOCK_SEQPACKET,
     SOCK_STREAM,
     SOL_SOCKET,
@@ -20,12 +23,25 @@ from _socket import (
 )
 from collections.abc import Sequence
 
-__all__ = ["MSG_DONTWAIT", "SHUT_WR", "message_pair", "receive", "send", "socket", "stream_pair"]
+__all__ = [
+    "MSG_DONTWAIT",
+    "SHUT_WR",
+    "hear",
+    "message_pair",
+    "receive",
+    "send",
+    "socket",
+    "stream_pair",
+]
+
+_CREDENTIALS = struct.Struct("3i")  # process, user and group id
 
 
 def message_pair() -> tuple[socket, socket]:
-    """Return two connected ends that keep messages apart."""
-    return socketpair(AF_UNIX, SOCK_SEQPACKET)
+    """Return two connected ends that keep messages apart; the first can tell who has sent them."""
+    ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
+    ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
+    return ours, theirs
 
 
 def stream_pair() -> tuple[socket, socket]:
@@ -34,9 +50,9 @@ def stream_pair() -> tuple[socket, socket]:
 
 
 def send(end: socket, message: bytes, descriptors: Sequence[int]) -> None:
-    """Send a message with descriptors."""
+    """Send a message, and perhaps descriptors."""
     rights = struct.pack(f"{len(descriptors)}i", *descriptors)
-    end.sendmsg([message], [(SOL_SOCKET, SCM_RIGHTS, rights)])
+    end.sendmsg([message], [(SOL_SOCKET, SCM_RIGHTS, rights)] if descriptors else [])
 
 
 def receive(end: socket, size: int, most: int) -> tuple[bytes, tuple[int, ...]]:
@@ -44,3 +60,12 @@ def receive(end: socket, size: int, most: int) -> tuple[bytes, tuple[int, ...]]:
     message, ancillary, _, _ = end.recvmsg(size, CMSG_LEN(4 * most))
     rights = ancillary[0][2] if ancillary else b""
     return message, struct.unpack(f"{len(rights) // 4}i", rights)
+
+
+def hear(end: socket, size: int, flags: int = 0) -> tuple[bytes, int]:
+    """Return a message and, by word of the kernel, its sender's process id; empty at the end."""
+    message, ancillary, _, _ = end.recvmsg(size, CMSG_SPACE(_CREDENTIALS.size), flags)
+    for _, kind, data in ancillary:
+        if kind == SCM_CREDENTIALS:
+            return message, _CREDENTIALS.unpack(data)[0]
+    return message, 0

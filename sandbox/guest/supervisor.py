@@ -22,7 +22,7 @@ from .run import Run
 
 
 def main() -> Callable[[], NoReturn]:
-    """Serve the host until it hangs up. Returns only in a child: the function that runs it."""
+    """Serve the host until it hangs up. Returns only in a template: what it is to do."""
     seccomp.hide()
     host_in, host_out = (os.dup(fd) for fd in (0, 1))
     null = os.open(os.devnull, os.O_RDWR)
@@ -45,7 +45,7 @@ def main() -> Callable[[], NoReturn]:
 def serve(host: Host, place: Place) -> NoReturn:
     """Answer requests until the host hangs up."""
     gc.freeze()
-    host.send(wire.pack(wire.HELLO, sys.version.encode()))
+    host.post(wire.pack(wire.HELLO, sys.version.encode()))
     while True:
         kind, payload = host.next_request()
         if kind == wire.LOAD:
@@ -53,5 +53,9 @@ def serve(host: Host, place: Place) -> NoReturn:
         elif kind in (wire.RUN, wire.OPEN):
             run = Run(place, host, payload, with_channel=kind == wire.OPEN)
             facts = run.watch()
-            host.send(wire.pack_result(facts, bytes(run.stdout), bytes(run.stderr)))
+            host.post(wire.pack_result(facts, bytes(run.stdout), bytes(run.stderr)))
+            if not place.clean:
+                # Whoever has asked for more must ask elsewhere.
+                host.flush()
+                os._exit(0)
         # Data and the end of a session that has ended by itself come too late.

@@ -21,9 +21,10 @@ from __future__ import annotations
 import gc
 import importlib
 import os
+import resource
 import struct
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from . import child, limits, seccomp, sockets
@@ -33,6 +34,8 @@ RUN = b"R"
 
 CONTROL_FD = 4
 _PROGRAM_FD = 5
+_STANDS_IN = (10, 11, 12, 13)
+"""Descriptors to take the places of 0, 1, 2 and 3 while there is no test."""
 
 # Imported here, once, where a program names them, instead of in each of its tests. Not what has
 # threads or files. (`random` draws a new seed after each fork.)
@@ -46,10 +49,10 @@ PREIMPORTED = frozenset(
 )
 
 
-def serve(
+def main(
     own_id: int, tests_id: int, numbers: Sequence[int], descriptors: Sequence[int]
-) -> Callable[[], NoReturn]:
-    """Confine this process and follow orders. Returns only in a child: the function that runs it.
+) -> NoReturn:
+    """Confine this process, prepare the program and fork its tests.
 
     Args:
         own_id: real and saved user and group id to take.
@@ -76,52 +79,62 @@ def serve(
         _import_modules_of(program.code)
     limits.set_cpu_for_now(None)
     gc.freeze()
+    _serve(program, cpu, tests_id)
+
+
+def _serve(program: child.Prepared, cpu: int, user: int) -> NoReturn:
+    """Fork a test for each order.
+
+    All pages are shared after a fork, and whoever writes to one, if only to count a reference,
+    pays for a copy. So this is one flat function on local names; what can be is done before the
+    fork.
+    """
     control = sockets.socket(fileno=CONTROL_FD)
+    control.setblocking(True)
+    word = b"R" if program.code is not None else b"C"
+    limit, cpu_limits = resource.RLIMIT_CPU, (cpu, cpu + 1)  # a second for who catches SIGXCPU
+    run, receive, reply, pack = program.run, sockets.receive, control.send, ENDED.pack
+    fork, wait4, write, close, dup2 = os.fork, os.wait4, os.write, os.close, os.dup2
+    closerange, most = os.closerange, limits.OPEN_FILES
+    setrlimit, setresgid, setresuid = resource.setrlimit, os.setresgid, os.setresuid
     while True:
-        order, descriptors = sockets.receive(control, 1, 4)
+        order, descriptors = receive(control, 1, 4)
         if order != RUN:
             os._exit(0)
-        pid = os.fork()
+        for number, descriptor in enumerate(descriptors):
+            dup2(descriptor, number)
+            close(descriptor)
+        spare = len(descriptors)
+        pid = fork()
         if pid == 0:
-            control.detach()  # or its collection would close a number that has another use by then
-            return _become_test(program, cpu, tests_id, descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        _, status, usage = os.wait4(pid, 0)
-        control.send(ENDED.pack(b"E", status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
+            setrlimit(limit, cpu_limits)
+            setresgid(user, user, user)
+            setresuid(user, user, user)
+            write(CONTROL_FD, word)
+            closerange(spare if spare == CONTROL_FD else child.CHANNEL_FD, most)
+            run()
+        for number in range(spare):
+            dup2(_STANDS_IN[number], number)
+        _, status, usage = wait4(pid, 0)
+        reply(pack(b"E", status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
 
 
 def _arrange(descriptors: Sequence[int]) -> None:
-    """Put each descriptor in its place; 0, 1 and 2 are of the kinds that a test will find there."""
-    control, program = (os.dup2(fd, 20 + i) for i, fd in enumerate(descriptors))
+    """Put each descriptor in its place, and others where a test will have its own.
+
+    Those are of the same kinds, and all the time taken, so that received ones come after them.
+    """
+    control, program = (os.dup2(fd, 20 + number) for number, fd in enumerate(descriptors))
     os.closerange(0, 20)
     os.memfd_create("stdin")
-    reading, _ = os.pipe()
-    os.dup2(2, reading)
+    reading, writing = os.pipe()
+    os.dup2(writing, reading)
+    os.dup2(writing, child.CHANNEL_FD)
     os.dup2(control, CONTROL_FD, inheritable=False)
     os.dup2(program, _PROGRAM_FD, inheritable=False)
     os.closerange(_PROGRAM_FD + 1, limits.OPEN_FILES)
-
-
-def _become_test(
-    program: child.Prepared, cpu: int, user: int, descriptors: Sequence[int]
-) -> Callable[[], NoReturn]:
-    """Turn this forked process into a confined test."""
-    stdin, stdout, stderr, *channel = descriptors
-    os.setsid()
-    os.dup2(stdin, 0)
-    os.dup2(stdout, 1)
-    os.dup2(stderr, 2)
-    first_unused = child.CHANNEL_FD
-    if channel:
-        os.dup2(channel[0], child.CHANNEL_FD)
-        first_unused += 1
-    limits.set_cpu(cpu)
-    os.setresgid(user, user, user)
-    os.setresuid(user, user, user)
-    os.write(CONTROL_FD, b"%c%d" % (b"C" if program.code is None else b"R", os.getpid()))
-    os.closerange(first_unused, limits.OPEN_FILES)
-    return program.run
+    for number, other in enumerate(_STANDS_IN):
+        os.dup2(number, other)
 
 
 def _import_modules_of(code: types.CodeType) -> None:

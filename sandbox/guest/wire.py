@@ -20,6 +20,9 @@ CLOSED = 6  # guest: the program closed its channel
 FINISH = 7  # host: end the session
 RESULT = 8  # guest: the facts about a run
 
+KILLED_EXIT = 79
+"""Exit status of a guest that has lost a process of its own by no doing of a program."""
+
 MAX_REQUEST = 256 << 20
 """Most bytes of one frame from the host."""
 

@@ -9,6 +9,7 @@ remove its files).
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import os
@@ -18,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from . import child, cleaning, limits, sockets, template
+from . import child, cleaning, limits, pages, sockets, template
 
 # Operation, template's id, tests' id, CPU seconds, address space, file size, processes
 ORDER = struct.Struct(">BIIIQQI")
@@ -42,11 +43,12 @@ def warm_up() -> None:
         importlib.import_module(name)
     sys.set_int_max_str_digits(0)
     child.rehearse()
+    pages.keep_in_forks()
     gc.freeze()
 
 
 def serve(control: sockets.socket) -> Callable[[], NoReturn]:
-    """Follow orders for ever. Returns only in a test: the function that runs the program."""
+    """Follow orders for ever. Returns only in a template: the function that it is."""
     os.setgroups([])
     limits.set_constant()
     with open("/proc/self/oom_score_adj", "w") as file:
@@ -72,6 +74,6 @@ def serve(control: sockets.socket) -> Callable[[], NoReturn]:
             pid = os.fork()
             if pid == 0:
                 control.detach()  # or its collection would close the template's descriptor 3
-                return template.serve(own_id, tests_id, numbers, descriptors)
+                return functools.partial(template.main, own_id, tests_id, numbers, descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
