@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import JudgeUnavailable
-from ..tasks.code import AssertBody, CodeTask, Test
+from ..tasks.code import AssertBody, CodeTask, FunctionCall, Test
 from .base import Feedback, Verdict
 from .extract import extract_program
 from .feedback import public_feedback
@@ -219,29 +219,36 @@ class _Unsupported(Exception):
 
 def sandbox_cases(package: ModuleType, task: CodeTask, tests: Iterable[Test]) -> list[Case]:
     """Return tests of a task as cases of the package `sandbox`."""
-    checker = package.Checker(
-        kind=task.rule.kind,
-        case_sensitive=task.rule.case_sensitive,
-        float_abs=task.rule.float_abs,
-        float_rel=task.rule.float_rel,
+    rule = task.rule
+    custom = package.CheckerProgram(source=task.checker) if task.checker else None
+    output_checker = custom or package.Checker(
+        kind=rule.kind,
+        case_sensitive=rule.case_sensitive,
+        space_change_sensitive=rule.space_change_sensitive,
+        float_abs=rule.float_abs,
+        float_rel=rule.float_rel,
     )
+    given = {"float_abs": rule.float_abs, "float_rel": rule.float_rel}
+    tolerances = given if set(given.values()) != {None} else {}
+    value_checker = custom or package.ValueChecker(order=rule.order, **tolerances)
     cases: list[Case] = []
     for test in tests:
         if isinstance(test, AssertBody):
-            cases.append(
-                package.AssertCase(
-                    name=test.name,
-                    body=test.body,
-                    entry_point=task.entry_point,
-                    helpers=task.helpers,
-                )
+            case = package.AssertCase(
+                name=test.name,
+                body=test.body,
+                entry_point=task.entry_point,
+                helpers=task.helpers,
+            )
+        elif isinstance(test, FunctionCall):
+            case = package.FunctionCase.from_json_lines(
+                test.name, task.entry_point, test.arguments, test.expected, checker=value_checker
             )
         else:
-            cases.append(
-                package.StdioCase(
-                    name=test.name, stdin=test.input, expected=test.expected, checker=checker
-                )
+            case = package.StdioCase(
+                name=test.name, stdin=test.input, expected=test.expected, checker=output_checker
             )
+        cases.append(case)
     return cases
 
 

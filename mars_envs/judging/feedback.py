@@ -12,7 +12,7 @@ import signal
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..tasks.code import AssertBody, CodeTask
+from ..tasks.code import AssertBody, CodeTask, FunctionCall
 from .base import CaseFeedback, Feedback
 
 INPUT_CHARS = 300
@@ -52,6 +52,11 @@ class CaseOutcome(Protocol):
     @property
     def stdout(self) -> str:
         """Standard output."""
+        ...
+
+    @property
+    def returned(self) -> str:
+        """What a function returned, as Python would show it."""
         ...
 
     @property
@@ -122,11 +127,15 @@ def _failure(task: CodeTask, index: int, outcome: CaseOutcome, error: str) -> Ca
         )
     # How much a program printed before it was stopped depends on the machine's load.
     stopped = status in ("time_limit_exceeded", "memory_limit_exceeded", "output_limit_exceeded")
-    actual = "" if stopped else _OBJECT_ADDRESS.sub("0x…", outcome.stdout)
+    call = isinstance(test, FunctionCall)
+    said = outcome.returned if call else outcome.stdout
+    actual = "" if stopped else _OBJECT_ADDRESS.sub("0x…", said)
+    if call and status == "output_limit_exceeded":
+        error = "returned too large a value"
     return CaseFeedback(
         name=test.name,
         status=status,
-        input=_shown(test.input, INPUT_CHARS),
+        input=_shown(test.arguments if isinstance(test, FunctionCall) else test.input, INPUT_CHARS),
         expected=_shown(test.expected, OUTPUT_CHARS),
         actual=_shown(actual, OUTPUT_CHARS),
         error=error,

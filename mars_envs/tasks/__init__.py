@@ -1,6 +1,6 @@
 """Tasks: what an episode is about. Data in, no reinforcement learning."""
 
-from .code import AssertBody, CodeTask, ExpectedCase, OutputRule, Test
+from .code import AssertBody, CodeTask, ExpectedCase, FunctionCall, OutputRule, Test
 from .jsonl import save_tasks, task_from_json, task_to_json
 from .load import load_tasks
 
@@ -8,6 +8,7 @@ __all__ = [
     "AssertBody",
     "CodeTask",
     "ExpectedCase",
+    "FunctionCall",
     "OutputRule",
     "Test",
     "load_tasks",

@@ -6,6 +6,7 @@ appear in a prompt, in feedback or in a search statistic.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -18,12 +19,28 @@ MAX_SECONDS = 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRule:
-    """How an output is compared with the expected one (see `sandbox.Checker`)."""
+    """How an output or a returned value is compared with the expected one.
 
-    kind: Literal["lines", "tokens"] = "lines"
+    See `sandbox.Checker` and, for functions, `sandbox.ValueChecker`, whose tolerances hold where
+    none is given here.
+
+    Raises:
+        InvalidTask: the settings contradict each other.
+    """
+
+    kind: Literal["lines", "tokens", "auto"] = "lines"
     case_sensitive: bool = True
+    space_change_sensitive: bool = False
     float_abs: float | None = None
     float_rel: float | None = None
+    order: Literal["given", "outer", "any"] = "given"
+    """Of the lists that functions return."""
+
+    def __post_init__(self) -> None:
+        if self.space_change_sensitive and self.kind != "tokens":
+            raise InvalidTask("a rule that is `space_change_sensitive` has the kind `tokens`")
+        if self.kind == "auto" and (self.float_abs, self.float_rel) != (None, None):
+            raise InvalidTask("a rule of kind `auto` has tolerances of its own; give it none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +60,32 @@ class AssertBody:
     body: str
 
 
-Test = ExpectedCase | AssertBody
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCall:
+    """A test that calls the task's `entry_point` and compares what it returns (LiveCodeBench).
+
+    Raises:
+        InvalidTask: something is not JSON.
+    """
+
+    name: str
+    arguments: str
+    """The positional arguments, one JSON value a line."""
+    expected: str
+    """The return value, as JSON."""
+
+    def __post_init__(self) -> None:
+        for text in (*filter(str.strip, self.arguments.split("\n")), self.expected):
+            try:
+                json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise InvalidTask(
+                    f"test {self.name!r}: expected one JSON value a line as arguments and a JSON "
+                    f"value as the expected one, got {text:.60} ({error}); quote strings"
+                ) from error
+
+
+Test = ExpectedCase | AssertBody | FunctionCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +93,7 @@ class CodeTask:
     """One programming task.
 
     Raises:
-        InvalidTask: there is no test at all, or an assert body without an `entry_point`.
+        InvalidTask: there is no test at all, or one that calls a function and no `entry_point`.
     """
 
     task_id: str
@@ -62,6 +104,8 @@ class CodeTask:
     helpers: str = ""
     """Trusted source that tests and completions may rely on (HumanEval's prompt)."""
     rule: OutputRule = field(default_factory=OutputRule)
+    checker: str = ""
+    """Trusted source of a checker in place of `rule` (see `sandbox.CheckerProgram`)."""
     time_limit_s: float = 2.0
     """CPU seconds per test."""
     memory_mb: int = 512
@@ -87,9 +131,14 @@ class CodeTask:
                 f"task {self.task_id!r}: memory_mb must be a whole number of MiB, at least 1, got "
                 f"{self.memory_mb!r}"
             )
-        asserts = any(isinstance(test, AssertBody) for test in (*self.public, *self.hidden))
-        if asserts and not self.entry_point:
+        kinds = {type(test) for test in (*self.public, *self.hidden)}
+        if kinds & {AssertBody, FunctionCall} and not self.entry_point:
             raise InvalidTask(
-                f"task {self.task_id!r} has assert tests but no `entry_point`; name the function "
-                "that they call"
+                f"task {self.task_id!r} has tests that call a function but no `entry_point`; name "
+                "the function, or the method as in Solution.twoSum"
+            )
+        if self.checker and AssertBody in kinds:
+            raise InvalidTask(
+                f"task {self.task_id!r} has a `checker`, but assert tests judge for themselves; "
+                "leave one of them out"
             )

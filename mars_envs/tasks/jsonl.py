@@ -1,7 +1,8 @@
 """Our own format: one `CodeTask` per line of JSON, with every field of the dataclass.
 
-A test is `{"kind": "stdio", "name", "input", "expected"}` or `{"kind": "assert", "name", "body"}`;
-`task_id`, `statement` and `public` are needed, everything else has the defaults of `CodeTask`.
+A test is `{"kind": "stdio", "name", "input", "expected"}`, `{"kind": "assert", "name", "body"}` or
+`{"kind": "call", "name", "arguments", "expected"}`; `task_id`, `statement` and `public` are needed,
+everything else has the defaults of `CodeTask`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import dataclasses
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
-from .code import AssertBody, CodeTask, ExpectedCase, OutputRule, Test
+from .code import AssertBody, CodeTask, ExpectedCase, FunctionCall, OutputRule, Test
 from .records import Record
 
 REQUIRED = ("task_id", "statement", "public")
 """Fields by which the format is recognised."""
 
+_KINDS: dict[type, str] = {ExpectedCase: "stdio", AssertBody: "assert", FunctionCall: "call"}
 _FIELDS = {field.name for field in dataclasses.fields(CodeTask)}
 
 
@@ -70,6 +72,7 @@ def task_from_record(record: Record) -> CodeTask:
         entry_point=record.text("entry_point") if record.has("entry_point") else None,
         helpers=record.text("helpers", ""),
         rule=_rule(record.child("rule")) if record.has("rule") else OutputRule(),
+        checker=record.text("checker", ""),
         time_limit_s=record.number("time_limit_s", 2.0),
         memory_mb=int(record.number("memory_mb", 512)),
         oracle=record.flag("oracle", False),
@@ -85,12 +88,12 @@ def save_tasks(path: str | Path, tasks: Iterable[CodeTask]) -> None:
 
 
 def _test_to_json(test: Test) -> dict[str, Any]:
-    kind = "stdio" if isinstance(test, ExpectedCase) else "assert"
-    return {"kind": kind, **dataclasses.asdict(test)}
+    return {"kind": _KINDS[type(test)], **dataclasses.asdict(test)}
 
 
 def _test(record: Record) -> Test:
-    kind = record.text("kind", "assert" if record.has("body") else "stdio")
+    likely = "assert" if record.has("body") else "call" if record.has("arguments") else "stdio"
+    kind = record.text("kind", likely)
     if kind == "assert":
         return AssertBody(name=record.filled("name"), body=record.filled("body"))
     if kind == "stdio":
@@ -99,16 +102,27 @@ def _test(record: Record) -> Test:
             input=record.text("input"),
             expected=record.text("expected"),
         )
-    raise record.error("kind", '"stdio" or "assert"', fix="name the kind of test")
+    if kind == "call":
+        return FunctionCall(
+            name=record.filled("name"),
+            arguments=record.text("arguments"),
+            expected=record.filled("expected"),
+        )
+    raise record.error("kind", '"stdio", "assert" or "call"', fix="name the kind of test")
 
 
 def _rule(record: Record) -> OutputRule:
     kind = record.text("kind", "lines")
-    if kind != "lines" and kind != "tokens":
-        raise record.error("kind", '"lines" or "tokens"', fix="name how outputs are compared")
+    if kind not in ("lines", "tokens", "auto"):
+        raise record.error("kind", '"lines", "tokens" or "auto"', fix="name how outputs compare")
+    order = record.text("order", "given")
+    if order not in ("given", "outer", "any"):
+        raise record.error("order", '"given", "outer" or "any"', fix="name which order counts")
     return OutputRule(
-        kind="lines" if kind == "lines" else "tokens",
+        kind=cast(Literal["lines", "tokens", "auto"], kind),
         case_sensitive=record.flag("case_sensitive", True),
+        space_change_sensitive=record.flag("space_change_sensitive", False),
         float_abs=record.number("float_abs") if record.has("float_abs") else None,
         float_rel=record.number("float_rel") if record.has("float_rel") else None,
+        order=cast(Literal["given", "outer", "any"], order),
     )

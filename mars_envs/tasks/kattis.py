@@ -98,11 +98,10 @@ def _rule(checker: Record) -> OutputRule:
             raise checker.error(
                 "flags", f"validator flags out of: {_FLAGS}", fix=f"remove {word!r}"
             )
-    # "space_change_sensitive" asks for the white space as it is; comparing line by line is that,
-    # but for blanks at the end of a line, which no statement can mean.
     return OutputRule(
-        kind="lines" if space_sensitive else "tokens",
+        kind="tokens",
         case_sensitive=case_sensitive,
+        space_change_sensitive=space_sensitive,
         float_abs=float_abs,
         float_rel=float_rel,
     )

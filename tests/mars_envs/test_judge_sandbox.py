@@ -8,13 +8,22 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mars_envs.errors import JudgeUnavailable
 from mars_envs.judging import CodeJudge, Verdict
 from mars_envs.judging.code import close_shared_sandboxes
-from mars_envs.tasks import AssertBody, CodeTask, ExpectedCase, load_tasks
+from mars_envs.tasks import (
+    AssertBody,
+    CodeTask,
+    ExpectedCase,
+    FunctionCall,
+    OutputRule,
+    load_tasks,
+)
 from trainers.policies import Recording, load_recordings
 from trainers.policies.replay import reply_text
 
@@ -34,6 +43,27 @@ FUNCTION = CodeTask(
     public=(AssertBody(name="public/1", body="assert f(1) == 2"),),
     hidden=(AssertBody(name="hidden", body="def check(c):\n    assert c(5) == 6\n"),),
     entry_point="f",
+)
+
+LEETCODE = CodeTask(
+    task_id="lcb/1",
+    statement="Return pairs.",
+    public=(FunctionCall(name="p1", arguments="[3, 1]\n2", expected="[[1, 2], [3, 2]]"),),
+    hidden=(FunctionCall(name="h1", arguments="[]\n0", expected="[]"),),
+    entry_point="pairs",
+    rule=OutputRule(order="outer"),
+)
+FACTORS = CodeTask(
+    task_id="factors",
+    statement="Print two factors.",
+    public=(ExpectedCase(name="p1", input="15\n", expected="3 5\n"),),
+    checker="""
+def check(input, output, expected):
+    words = output.split()
+    if len(words) != 2 or not all(map(str.isdecimal, words)):
+        return False, "not two numbers"
+    return int(words[0]) * int(words[1]) == int(input)
+""",
 )
 
 
@@ -105,6 +135,44 @@ def test_each_kind_of_function_has_its_verdict(
         assert failure.input == "assert f(1) == 2"
         assert error is not None
         assert error in failure.error
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "actual", "error"),
+    [
+        ("return [(x, k) for x in xs]", "accepted", "", ""),
+        ("return [[x, k] for x in xs] or None", "wrong_answer", "", ""),
+        ("return [[x, x] for x in xs]", "wrong_answer", "[[3, 3], [1, 1]]", "the items differ"),
+        ("return xs[5]", "runtime_error", "", "list index out of range"),
+        ("return 'x' * 9_999_999", "output_limit_exceeded", "", "returned too large a value"),
+    ],
+)
+def test_a_function_is_judged_by_what_it_returns(
+    judge: CodeJudge, line: str, status: str, actual: str, error: str
+) -> None:
+    program = f"class Solution:\n    def pairs(self, xs: List[int], k: int):\n        {line}"
+    verdict = judge.judge(LEETCODE, fenced(program))
+    assert verdict.status == status
+    failure = verdict.feedback.failure
+    assert (failure is None) == (verdict.score == 1.0)
+    if failure is not None:
+        assert (failure.input, failure.expected) == ("[3, 1]\n2", "[[1, 2], [3, 2]]")
+        assert failure.actual == actual
+        assert error in failure.error
+
+
+def test_a_task_may_bring_a_checker(judge: CodeJudge) -> None:
+    assert judge.judge(FACTORS, fenced("print(5, 3)")).solved
+    wrong = judge.judge(FACTORS, fenced("print('five')"))
+    assert (wrong.status, wrong.score) == ("wrong_answer", 0.0)
+    assert wrong.feedback.failure is not None
+    assert wrong.feedback.failure.error == "not two numbers"
+
+
+def test_a_broken_checker_is_no_verdict(judge: CodeJudge) -> None:
+    task = replace(FACTORS, checker="def check(input, output, expected): 1 / 0")
+    with pytest.raises(JudgeUnavailable, match=r"'factors'.*CheckerFailed.*ZeroDivisionError"):
+        judge.judge(task, fenced("print(5, 3)"))
 
 
 def test_feedback_of_a_crash_names_only_the_program(judge: CodeJudge) -> None:

@@ -93,7 +93,10 @@ def test_the_published_time_limit_goes_before_the_suggested_one(tmp_path: Path) 
             "float_absolute_tolerance 1e-8 float_relative_tolerance 1e-4",
             OutputRule(kind="tokens", case_sensitive=False, float_abs=1e-8, float_rel=1e-4),
         ),
-        ("space_change_sensitive", OutputRule(kind="lines", case_sensitive=False)),
+        (
+            "space_change_sensitive",
+            OutputRule(kind="tokens", case_sensitive=False, space_change_sensitive=True),
+        ),
     ],
 )
 def test_validator_flags_become_the_rule(tmp_path: Path, flags: str, rule: OutputRule) -> None:

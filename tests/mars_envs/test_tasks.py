@@ -14,6 +14,7 @@ from mars_envs.tasks import (
     AssertBody,
     CodeTask,
     ExpectedCase,
+    FunctionCall,
     OutputRule,
     load_tasks,
     save_tasks,
@@ -47,6 +48,14 @@ texts = st.text(min_size=1).filter(lambda text: text.strip() != "")
 tests = st.one_of(
     st.builds(ExpectedCase, name=texts, input=st.text(), expected=st.text()),
     st.builds(AssertBody, name=texts, body=texts),
+    st.builds(
+        FunctionCall,
+        name=texts,
+        arguments=st.lists(st.integers() | st.text()).map(
+            lambda values: "\n".join(map(json.dumps, values))
+        ),
+        expected=(st.none() | st.text()).map(json.dumps),
+    ),
 )
 tolerances = st.none() | st.floats(min_value=1e-12, max_value=1)
 
@@ -62,11 +71,14 @@ tolerances = st.none() | st.floats(min_value=1e-12, max_value=1)
         helpers=st.text(),
         rule=st.builds(
             OutputRule,
-            kind=st.sampled_from(["lines", "tokens"]),
+            kind=st.just("tokens"),
             case_sensitive=st.booleans(),
+            space_change_sensitive=st.booleans(),
             float_abs=tolerances,
             float_rel=tolerances,
-        ),
+            order=st.sampled_from(["given", "outer", "any"]),
+        )
+        | st.builds(OutputRule, kind=st.sampled_from(["lines", "auto"])),
         time_limit_s=st.floats(min_value=0.01, max_value=100),
         memory_mb=st.integers(1, 4096),
         oracle=st.booleans(),
@@ -137,9 +149,12 @@ BAD: list[tuple[Any, str]] = [
     (changed(statement="\ud800"), "field `statement`: expected text that UTF-8 can encode"),
     (changed(public={"a": 1}), r"field `public`: expected a list of JSON objects, got an object"),
     (changed(public=[{"name": "a", "input": 1}]), r"field `public\[0\].input`: expected a string"),
-    (changed(public=[{"kind": "x", "name": "a"}]), r"`public\[0\].kind`: expected \"stdio\" or"),
-    (changed(rule={"kind": "set"}), '`rule.kind`: expected "lines" or "tokens"'),
+    (changed(public=[{"kind": "x", "name": "a"}]), r"`public\[0\].kind`: expected \"stdio\", "),
+    (changed(rule={"kind": "set"}), '`rule.kind`: expected "lines", "tokens" or "auto"'),
     (changed(rule={"float_abs": -1}), "`rule.float_abs`: expected a number above 0, got -1"),
+    (changed(rule={"order": "none"}), '`rule.order`: expected "given", "outer" or "any"'),
+    (changed(rule={"space_change_sensitive": True}), "has the kind `tokens`"),
+    (changed(rule={"kind": "auto", "float_abs": 0.1}), "has tolerances of its own"),
     (changed(rule="tokens"), "`rule`: expected a JSON object, got the string 'tokens'"),
     (changed(time_limit_s="2"), "`time_limit_s`: expected a number above 0, got the string '2'"),
     (changed(time_limit_s=0), "`time_limit_s`: expected a number above 0, got 0"),
@@ -148,6 +163,14 @@ BAD: list[tuple[Any, str]] = [
     (changed(meta={"a": 1}), "`meta.a`: expected a string, got 1"),
     (changed(tests=[]), "`tests`: expected one of .*public.*; rename or remove the field"),
     (changed(public=[{"name": "a", "body": "assert f()"}]), "no `entry_point`"),
+    (changed(public=[{"name": "a", "arguments": "1", "expected": "1"}]), "no `entry_point`"),
+    (changed(public=[{"name": "a", "arguments": "1\nx", "expected": "1"}]), "got x .*quote"),
+    (
+        changed(
+            public=[{"name": "a", "body": "assert f()"}], entry_point="f", checker="def check(): 1"
+        ),
+        "assert tests judge for themselves",
+    ),
     (
         changed(statement=...),
         r"unknown task format; expected the fields.*got the fields task_id, pu",
