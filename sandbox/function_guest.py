@@ -145,7 +145,8 @@ def _print(error: BaseException, source: str) -> None:
     while trace is not None and trace.tb_frame.f_code.co_filename != FILE:
         trace = trace.tb_next
     error.__traceback__ = trace
-    text = "".join(traceback.format_exception(error))
+    # A hundred thousand frames would take seconds, charged to the program.
+    text = "".join(traceback.format_exception(error, limit=-100))
     os.write(2, text.encode("utf-8", "backslashreplace"))
 
 

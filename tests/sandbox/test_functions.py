@@ -119,6 +119,12 @@ def test_tracebacks_show_the_program_and_nothing_of_ours(grader: Grader) -> None
     assert "guest" not in case.stderr
 
 
+def test_a_deep_recursion_is_a_runtime_error_not_a_slow_one(grader: Grader) -> None:
+    source = "import sys\nsys.setrecursionlimit(10 ** 5)\ndef f(x): return f(x + 1) + f(x)"
+    case = judged(grader, source, call(0), cpu_s=2.0, wall_s=60.0)
+    assert (case.status, case.message[:14]) == (Status.RUNTIME_ERROR, "RecursionError")
+
+
 def test_what_a_function_prints_is_kept_apart_from_what_it_returns(grader: Grader) -> None:
     source = "import sys\ndef f(x):\n    print('debug', x); sys.stdout.write('tail')\n    return x"
     case = judged(grader, source, call(5, expected=5))
