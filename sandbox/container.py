@@ -20,6 +20,7 @@ import struct
 import threading
 import time
 import uuid
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import autopsy
@@ -92,6 +93,10 @@ class DockerBackend:
         tmp_mb: size of a worker's private /tmp, in MiB.
         cpus: cores that a worker may use.
         runtime: the engine's runtime, e.g. `runsc`; None takes its default.
+        packages: names of distributions, installed here, that programs may import; part of the
+            image that is built, so not with `image`.
+        python: path of the interpreter that the image is built from; None takes the one that runs
+            here. Not with `image` either.
     """
 
     name = "docker"
@@ -104,8 +109,17 @@ class DockerBackend:
         tmp_mb: int = 32,
         cpus: float = 1.0,
         runtime: str | None = None,
+        packages: Sequence[str] = (),
+        python: str | None = None,
     ) -> None:
+        if image is not None and (packages or python is not None):
+            raise ValueError(
+                f"packages and python go into an image that is built; {image!r} is there already: "
+                "give one or the other"
+            )
         self._image = image
+        self._packages = tuple(packages)
+        self._python = python
         self._memory_mb = memory_mb
         self._tmp_mb = tmp_mb
         self._cpus = cpus
@@ -145,7 +159,7 @@ class DockerBackend:
 
                 client = connect()
                 try:
-                    self._image = ensure_image(client)
+                    self._image = ensure_image(client, packages=self._packages, python=self._python)
                 finally:
                     client.close()
             return self._image

@@ -1,71 +1,233 @@
-"""What it takes to run this interpreter elsewhere: the binary, its standard library, its libraries.
+"""What it takes to run an interpreter elsewhere: the binary, its standard library, its libraries.
 
-Only these are shown to a guest, read-only and at a neutral path, never a home directory, a
-virtual environment or `/`.
+Only these, and packages that were asked for by name, are shown to a guest, read-only and at a
+neutral path, never a home directory, a virtual environment or `/`. The interpreter is the one that
+runs here or, where that is none that can be copied (not CPython, or too old for the guest's code),
+the first on PATH that can.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import json
 import os
 import re
 import shutil
 import subprocess
-import sys
-import sysconfig
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from . import python_facts
 from .base import SandboxUnavailable
+from .packages import Package, mounts, resolve
 
 PREFIX = "/usr/local"
 """Where the guest finds its interpreter."""
+OLDEST = (3, 11)
+"""The oldest version that the guest's code runs on."""
 
+_NAMES = ("python3", "python", *(f"python3.{minor}" for minor in range(15, OLDEST[1] - 1, -1)))
+_ASK_S = 30
 _LEFT_OUT = re.compile(r"_tkinter|_curses|readline|_?xx|_test|_ctypes_test")
 _LIBRARY = re.compile(r"^\s*(?:(\S+) => )?(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Python:
+    """An interpreter of this machine."""
+
+    implementation: str
+    version: tuple[int, int]
+    build: str
+    """`sys.version`: tells builds of one version apart."""
+    cache_tag: str
+    command: str
+    """Its path as it was started: in a virtual environment, the link there."""
+    binary: str
+    """The file behind that."""
+    stdlib: str
+    platlibdir: str
+    packages: tuple[str, ...]
+    """Folders below `PREFIX` where a guest would look for installed packages."""
+    search_path: tuple[str, ...]
+    """Where it finds its own installed packages here."""
+
+    @property
+    def name(self) -> str:
+        """The usual name of its binary, e.g. `python3.11`."""
+        return f"python{self.version[0]}.{self.version[1]}"
+
+    @property
+    def trouble(self) -> str:
+        """What keeps it from being a guest's interpreter; empty if nothing is known to."""
+        if self.implementation != "cpython":
+            return f"it is {self.implementation}, not CPython"
+        if self.version < OLDEST:
+            return f"it is Python {self.version[0]}.{self.version[1]}"
+        if not self.binary or not os.path.isdir(self.stdlib):
+            return "its binary or its standard library is not a plain file or folder"
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
     """Files and folders to show to a guest."""
 
+    python: Python
     mounts: tuple[tuple[str, str], ...]
     """(path here, path there), folders before what lies in them."""
     masks: tuple[str, ...]
-    """Folders there that must be empty: installed packages are not part of the interpreter."""
+    """Folders there that must be empty but for `package_mounts`: what happens to be installed
+    here is not part of the interpreter."""
+    packages: tuple[Package, ...]
+    packages_folder: str
+    """The folder there that packages lie in."""
+    package_mounts: tuple[tuple[str, str], ...]
+    """(path here, path there) of the packages."""
     executable: str
     library_path: str
     """The guest's LD_LIBRARY_PATH."""
 
+    @property
+    def identity(self) -> str:
+        """What tells it apart from others: its build and its packages with their versions."""
+        return repr((self.python.build, [package.pin for package in self.packages]))
 
-@functools.cache
-def this_interpreter() -> Interpreter:
-    """Return what a guest needs to run the interpreter that runs this.
+
+def guest_interpreter(*, packages: Sequence[str] = (), python: str | None = None) -> Interpreter:
+    """Return what a guest needs to run an interpreter of this machine.
+
+    Args:
+        packages: names of installed distributions that programs may import; what they depend on
+            comes along.
+        python: path of an interpreter; None takes the one that runs this, or the first on PATH
+            that will do.
 
     Raises:
-        SandboxUnavailable: its libraries can't be found out.
+        SandboxUnavailable: there is no interpreter that will do, or its libraries can't be found.
+        ImageError: a package is not installed for it.
     """
-    binary = os.path.realpath(sys.executable)
-    stdlib = Path(sysconfig.get_path("stdlib")).resolve()
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return _guest_interpreter(tuple(packages), find_python(python))
+
+
+@functools.cache
+def _guest_interpreter(packages: tuple[str, ...], python: Python) -> Interpreter:
     # `lib` or, on some distributions, `lib64`: the interpreter looks where it was configured to.
-    target = f"{PREFIX}/{sys.platlibdir}/{name}"
+    target = f"{PREFIX}/{python.platlibdir}/{python.name}"
     extensions = [
         str(path)
-        for path in sorted((stdlib / "lib-dynload").glob("*.so"))
+        for path in sorted(Path(python.stdlib, "lib-dynload").glob("*.so"))
         if not _LEFT_OUT.match(path.name)
     ]
     library_path = f"{PREFIX}/lib"
-    mounts = [(str(stdlib), target), (binary, f"{PREFIX}/bin/{name}")]
-    for soname, path in (*shared_libraries([binary, *extensions]), *_unwinder()):
-        mounts.append((path, f"{library_path}/{soname}" if soname else path))
-    masks = tuple(
-        f"{target}/{folder}"
-        for folder in ("site-packages", "dist-packages")
-        if (stdlib / folder).is_dir()
+    libraries = [*shared_libraries([python.binary, *extensions]), *_unwinder()]
+    taken = resolve(packages, search_path=python.search_path, command=python.command)
+    own = {os.path.realpath(here) for package in taken for here, _ in package.files}
+    needed = [here for here in sorted(own) if ".so" in Path(here).suffixes]
+    if needed:
+        libraries += [each for each in shared_libraries(needed) if _is_outside(each[1], own)]
+    found = {target: python.stdlib, f"{PREFIX}/bin/{python.name}": python.binary}
+    for soname, path in libraries:
+        found.setdefault(f"{library_path}/{soname}" if soname else path, path)
+    folder = _packages_folder(python, target)
+    return Interpreter(
+        python=python,
+        mounts=tuple((here, there) for there, here in found.items()),
+        masks=tuple(
+            f"{target}/{name}"
+            for name in ("site-packages", "dist-packages")
+            if Path(python.stdlib, name).is_dir()
+        ),
+        packages=taken,
+        packages_folder=folder,
+        package_mounts=tuple((here, f"{folder}/{there}") for here, there in mounts(taken)),
+        executable=f"{PREFIX}/bin/{python.name}",
+        library_path=library_path,
     )
-    return Interpreter(tuple(mounts), masks, f"{PREFIX}/bin/{name}", library_path)
+
+
+def _is_outside(path: str, own: set[str]) -> bool:
+    return os.path.realpath(path) not in own
+
+
+def _packages_folder(python: Python, target: str) -> str:
+    """Return a folder in which the guest looks for packages and that can be made there.
+
+    The standard library is shown read-only: below it only folders that are there already will do.
+    """
+    for folder in python.packages:
+        inside = os.path.relpath(folder, target)
+        if inside.startswith("..") or Path(python.stdlib, inside).is_dir():
+            return folder
+    return f"{target}/site-packages"
+
+
+def find_python(path: str | None = None) -> Python:
+    """Return the interpreter at `path`; for None the one that runs this, or one on PATH.
+
+    Raises:
+        SandboxUnavailable: it is none that a guest can use, or there is none.
+    """
+    if path is not None:
+        python = ask(path)
+        if python.trouble:
+            raise SandboxUnavailable(
+                f"{path} cannot be a guest's interpreter: {python.trouble}; "
+                f"CPython {OLDEST[0]}.{OLDEST[1]} or newer is needed"
+            )
+        return python
+    running = _python(python_facts.facts(PREFIX))
+    if not running.trouble:
+        return running
+    for python in _on_path():
+        if not python.trouble:
+            return python
+    raise SandboxUnavailable(
+        f"the interpreter that runs this cannot be a guest's: {running.trouble}; and PATH holds no "
+        f"CPython {OLDEST[0]}.{OLDEST[1]} or newer: install one (`apt-get install python3`, "
+        "`uv python install 3.11`) and put it on PATH"
+    )
+
+
+def _on_path() -> Iterator[Python]:
+    for name in _NAMES:
+        path = shutil.which(name)
+        if path is not None:
+            try:
+                yield ask(path)
+            except SandboxUnavailable:
+                continue  # a launcher without anything behind it
+
+
+@functools.cache
+def ask(path: str) -> Python:
+    """Ask an interpreter what it is.
+
+    Raises:
+        SandboxUnavailable: it does not answer.
+    """
+    command = [path, "-I", "-B", python_facts.__file__, PREFIX]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_S)
+        return _python(json.loads(answer.stdout))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SandboxUnavailable(f"{path} is no interpreter that runs: {error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        said = answer.stderr.strip()[-200:] or answer.stdout.strip()[-200:] or "nothing"
+        raise SandboxUnavailable(
+            f"{path} does not say which Python it is; a CPython {OLDEST[0]}.{OLDEST[1]} or newer "
+            f"is needed; it said: {said}"
+        ) from error
+
+
+def _python(facts: dict[str, Any]) -> Python:
+    major, minor = facts.pop("version")
+    for name in ("packages", "search_path"):
+        facts[name] = tuple(facts[name])
+    return Python(version=(major, minor), **facts)
 
 
 def _unwinder() -> list[tuple[str, str]]:

@@ -35,6 +35,16 @@ class SandboxConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BuildConfig(SandboxConfig):
+    """Settings of `mars-envs sandbox build`."""
+
+    packages: str = ""
+    """Comma-separated names of installed packages that programs may import, e.g. `numpy`."""
+    python: str | None = None
+    """Path of the interpreter that programs run in; default: the one that runs here."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BenchConfig:
     """Settings of `mars-envs sandbox bench`."""
 

@@ -16,7 +16,14 @@ from docstring_parser import parse_from_object
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
 from ..errors import MarsEnvsError
-from .config import BenchConfig, DemoConfig, GradeConfig, SandboxConfig, SolveConfig
+from .config import (
+    BenchConfig,
+    BuildConfig,
+    DemoConfig,
+    GradeConfig,
+    SandboxConfig,
+    SolveConfig,
+)
 from .errors import known_errors
 
 COMMANDS: dict[str, tuple[str, type, str, str]] = {
@@ -52,9 +59,9 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
     ),
     "sandbox build": (
         "sandbox:build",
-        SandboxConfig,
+        BuildConfig,
         "Build the guest image (it is also built on first use).",
-        "mars-envs sandbox build",
+        "mars-envs sandbox build\nmars-envs sandbox build --packages numpy,sympy",
     ),
     "sandbox bench": (
         "bench:bench",

@@ -8,7 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from .config import SandboxConfig
+from .config import BuildConfig, SandboxConfig
 from .console import console
 
 
@@ -34,13 +34,14 @@ def doctor(config: SandboxConfig) -> int:
     return 0 if any(found.usable and found.isolated for found in findings) else 1
 
 
-def build(config: SandboxConfig) -> int:
+def build(config: BuildConfig) -> int:
     """Build the guest image and print its tag."""
     from sandbox.image.build import ensure_image
 
     _point_at(config)
+    packages = [name.strip() for name in config.packages.split(",") if name.strip()]
     with console.status("building the guest image"):
-        tag = ensure_image()
+        tag = ensure_image(packages=packages, python=config.python)
     console.print(tag)
     return 0
 

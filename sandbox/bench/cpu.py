@@ -23,7 +23,13 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE_KB = os.sysconf("SC_PAGE_SIZE") >> 10
 _SETTLED_S = 0.05
 _SETTLE_WAIT_S = 3.0
-_GUEST_ROLES = {"containerd-shim": "supervisor", "bwrap": "supervisor", "supervisor": "zygote"}
+_GUEST_ROLES = {
+    "containerd-shim": "supervisor",
+    "bwrap": "supervisor",
+    "supervisor": "zygote",
+    "zygote": "template",
+    "template": "program",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +134,7 @@ def _total_s(looks: Usages) -> float:
 def _role(command: str, parent_role: str) -> str:
     """Guests all run the same command, so what they are follows from whose children they are."""
     if command.startswith("python"):
-        return _GUEST_ROLES.get(parent_role, "program" if parent_role == "zygote" else command)
+        return _GUEST_ROLES.get(parent_role, command)
     return command
 
 

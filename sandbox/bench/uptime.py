@@ -16,7 +16,7 @@ from .measure import engine
 
 BLOCK = 1000
 """Tests after which the pool is looked at."""
-_GUESTS = ("supervisor", "zygote", "program")
+_GUESTS = ("supervisor", "zygote", "template", "program")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

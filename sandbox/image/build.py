@@ -1,7 +1,10 @@
 """Making sure that the guest image is there.
 
-The tag is a hash of the recipe, so another Python, another list of packages or another builder
-gives another image, and an image that is there already is the right one.
+The tag is a hash of the recipe: the interpreter's build, the packages with their versions, and the
+rules by which files are chosen (`rootfs.recipe`) or the Dockerfile. So another Python or another
+version of a package gives another image, and an image that is there already is the right one. The
+guest's own code is no part of it: it travels in the command line of each worker. Nor is the code
+that makes the image, so that most changes of this package leave the image that is there in use.
 """
 
 from __future__ import annotations
@@ -9,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import importlib.metadata
 import io
 import os
 import platform
@@ -17,11 +19,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ..base import ImageError, SandboxError
-from .rootfs import write_rootfs
+from ..base import ImageError, SandboxError, SandboxUnavailable
+from ..interpreter import Python, find_python, guest_interpreter
+from ..packages import Package, resolve
+from . import rootfs
 
 if TYPE_CHECKING:
     import docker
@@ -30,7 +35,6 @@ REPOSITORY = "mars-envs-sandbox"
 Source = Literal["auto", "registry", "host"]
 
 _FOLDER = Path(__file__).parent
-_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
 
@@ -38,6 +42,7 @@ def ensure_image(
     client: docker.DockerClient | None = None,
     *,
     packages: Sequence[str] = (),
+    python: str | None = None,
     source: Source = "auto",
     pull_timeout_s: float = 60.0,
 ) -> str:
@@ -45,10 +50,13 @@ def ensure_image(
 
     Args:
         client: of the engine; None connects to the one that is found.
-        packages: distributions, installed here, that programs may import.
-        source: `host` copies the interpreter that runs here and needs no network; `registry`
-            starts from the registry's Python image; `auto` takes `host` where the engine runs the
-            same kind of machine, else `registry`.
+        packages: names of distributions, installed here, that programs may import; what they
+            depend on comes along.
+        python: path of the interpreter that programs run in; None takes the one that runs here, or
+            the first usable one on PATH.
+        source: `host` copies that interpreter and needs no network; `registry` starts from the
+            registry's Python image of the same version; `auto` takes `host` where the engine runs
+            the same kind of machine, else `registry`.
         pull_timeout_s: how long the registry may take.
 
     Raises:
@@ -64,17 +72,21 @@ def ensure_image(
 
         with contextlib.closing(connect()) as client:
             return ensure_image(
-                client, packages=packages, source=source, pull_timeout_s=pull_timeout_s
+                client,
+                packages=packages,
+                python=python,
+                source=source,
+                pull_timeout_s=pull_timeout_s,
             )
-    wanted = tuple(sorted(set(packages)))
+    recipe = _Recipe.of(packages, python)
     builders: dict[str, Callable[[docker.DockerClient, str], None]] = {
-        "host": lambda client, tag: _from_host(client, tag, wanted),
-        "registry": lambda client, tag: _from_registry(client, tag, wanted, pull_timeout_s),
+        "host": lambda client, tag: _from_host(client, tag, recipe),
+        "registry": lambda client, tag: _from_registry(client, tag, recipe, pull_timeout_s),
     }
     sources = [source] if source != "auto" else _suitable(client)
     failures: list[str] = []
     for kind in sources:
-        tag = image_tag(kind, wanted)
+        tag = recipe.tag(kind)
         try:
             with _one_builder():
                 if not has_image(client, tag):
@@ -90,19 +102,52 @@ def ensure_image(
     )
 
 
-def image_tag(kind: str, packages: Sequence[str] = ()) -> str:
+def image_tag(kind: str, packages: Sequence[str] = (), python: str | None = None) -> str:
     """Return the tag of the image that this recipe gives.
 
     Args:
         kind: `host` or `registry`.
         packages: as for `ensure_image`.
+        python: as for `ensure_image`.
+
+    Raises:
+        ImageError: a package is not installed here, or there is no interpreter for guests.
     """
-    recipe = hashlib.sha256()
-    for name in ("build.py", "rootfs.py", "Dockerfile", "../interpreter.py"):
-        recipe.update((_FOLDER / name).read_bytes())
-    python = sys.version if kind == "host" else _PYTHON
-    recipe.update(repr((kind, python, platform.machine(), _pinned(packages))).encode())
-    return f"{REPOSITORY}:py{_PYTHON}-{kind}-{recipe.hexdigest()[:12]}"
+    return _Recipe.of(packages, python).tag(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """All that decides what an image holds."""
+
+    path: str | None
+    python: Python
+    names: tuple[str, ...]
+    packages: tuple[Package, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str], path: str | None) -> _Recipe:
+        try:
+            python = find_python(path)
+        except SandboxUnavailable as error:
+            raise ImageError(f"no interpreter can be copied into an image: {error}") from error
+        wanted = tuple(sorted(set(names)))
+        packages = resolve(wanted, search_path=python.search_path, command=python.command)
+        return cls(path, python, wanted, packages)
+
+    @property
+    def pins(self) -> list[str]:
+        return [package.pin for package in self.packages]
+
+    def tag(self, kind: str) -> str:
+        version = ".".join(map(str, self.python.version))
+        content: tuple[object, ...] = (kind, platform.machine(), self.pins)
+        if kind == "host":
+            content += (self.python.build, rootfs.recipe(), _config(""))
+        else:
+            content += (version, (_FOLDER / "Dockerfile").read_text("utf-8"))
+        digest = hashlib.sha256(repr(content).encode()).hexdigest()
+        return f"{REPOSITORY}:py{version}-{kind}-{digest[:12]}"
 
 
 def has_image(client: docker.DockerClient, tag: str) -> bool:
@@ -139,39 +184,30 @@ def _suitable(client: docker.DockerClient) -> list[Literal["host", "registry"]]:
     return ["registry"]
 
 
-def _pinned(packages: Sequence[str]) -> tuple[str, ...]:
-    """Return `name==version` for each package, as installed here."""
-    pins = []
-    for name in packages:
-        try:
-            pins.append(f"{name}=={importlib.metadata.version(name)}")
-        except importlib.metadata.PackageNotFoundError as error:
-            raise ImageError(
-                f"package {name!r} is not installed here; pip install {name} first, so that the "
-                "guest gets the same version"
-            ) from error
-    return tuple(pins)
+def _config(library_path: str) -> list[str]:
+    """Return the image's configuration, as lines of a Dockerfile."""
+    return ["ENV PATH=/usr/local/bin", f"ENV LD_LIBRARY_PATH={library_path}", 'CMD ["python3"]']
 
 
-def _from_host(client: docker.DockerClient, tag: str, packages: tuple[str, ...]) -> None:
-    """Import this machine's interpreter as an image."""
+def _from_host(client: docker.DockerClient, tag: str, recipe: _Recipe) -> None:
+    """Import an interpreter of this machine as an image."""
     import docker.errors
     import requests
 
+    try:
+        interpreter = guest_interpreter(packages=recipe.names, python=recipe.path)
+    except SandboxUnavailable as error:
+        raise ImageError(f"{recipe.python.binary} cannot be copied: {error}") from error
     repository, _, version = tag.partition(":")
     with tempfile.NamedTemporaryFile(prefix="mars-envs-image-", suffix=".tar") as file:
-        interpreter = write_rootfs(file, packages=packages)
+        rootfs.write_rootfs(file, interpreter)
         file.flush()
         try:
             client.api.import_image(
                 src=file.name,
                 repository=repository,
                 tag=version,
-                changes=[
-                    "ENV PATH=/usr/local/bin",
-                    f"ENV LD_LIBRARY_PATH={interpreter.library_path}",
-                    'CMD ["python3"]',
-                ],
+                changes=_config(interpreter.library_path),
             )
         except (docker.errors.DockerException, requests.RequestException) as error:
             raise ImageError(f"the engine refused the import: {error}") from error
@@ -180,16 +216,17 @@ def _from_host(client: docker.DockerClient, tag: str, packages: tuple[str, ...])
 
 
 def _from_registry(
-    client: docker.DockerClient, tag: str, packages: tuple[str, ...], timeout_s: float
+    client: docker.DockerClient, tag: str, recipe: _Recipe, timeout_s: float
 ) -> None:
     """Build the Dockerfile on top of the registry's Python image."""
     import docker.errors
     import requests
 
-    base = f"python:{_PYTHON}-slim"
+    version = ".".join(map(str, recipe.python.version))
+    base = f"python:{version}-slim"
     if not has_image(client, base):
         _pull(client, base, timeout_s)
-    arguments = {"PYTHON": _PYTHON, "PACKAGES": " ".join(_pinned(packages))}
+    arguments = {"PYTHON": version, "PACKAGES": " ".join(recipe.pins)}
     try:
         client.images.build(
             fileobj=io.BytesIO((_FOLDER / "Dockerfile").read_bytes()),

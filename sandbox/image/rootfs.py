@@ -1,4 +1,4 @@
-"""A root file system made of the interpreter that runs here: a tar archive, no registry, no root.
+"""A root file system made of an interpreter of this machine: a tar archive, no registry, no root.
 
 It holds the binary, the standard library with compiled bytecode, the shared libraries that these
 need, and the installed packages that were asked for. Everything is world-readable and dated 0, so
@@ -7,20 +7,23 @@ equal inputs give equal archives. Tracebacks of the guest name its own paths, no
 
 from __future__ import annotations
 
-import importlib.metadata
 import io
+import json
 import os
-import py_compile
 import re
-import sys
+import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from ..base import ImageError, SandboxUnavailable
-from ..interpreter import PREFIX, Interpreter, shared_libraries, this_interpreter
+from ..base import ImageError
+from ..interpreter import PREFIX, Interpreter
+
+LAYOUT = 1
+"""Raised whenever the code in here comes to put other things into an archive: part of the image's
+tag, where the code is not. (A test holds a small archive against what it was.)"""
 
 # Parts of the standard library that need a display, a network or a compiler, or are tests.
 _LEFT_OUT = re.compile(
@@ -34,50 +37,97 @@ _ETC = {
     "hosts": "127.0.0.1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
+_COMPILE = """\
+import json, py_compile, sys
+for number, (here, there) in enumerate(json.load(sys.stdin)):
+    try:
+        py_compile.compile(here, f"{sys.argv[1]}/{number}", dfile=there, doraise=True,
+                           invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    except (py_compile.PyCompileError, OSError, ValueError):
+        pass
+"""
 
 
-def write_rootfs(file: IO[bytes], *, packages: tuple[str, ...] = ()) -> Interpreter:
+def recipe() -> tuple[object, ...]:
+    """Return what decides, besides the interpreter, what is in the archive."""
+    return (LAYOUT, PREFIX, _LEFT_OUT.pattern, _DIRECTORIES, sorted(_ETC.items()))
+
+
+def write_rootfs(file: IO[bytes], interpreter: Interpreter) -> None:
     """Write the archive.
 
     Args:
         file: where to, open for binary writing.
-        packages: names of installed distributions to take along (not what they depend on).
-
-    Returns:
-        Where the interpreter lies in the archive.
+        interpreter: what to take along.
 
     Raises:
-        ImageError: a package is not installed here, or a library cannot be found.
+        ImageError: the interpreter does not compile its library.
     """
-    try:
-        interpreter = this_interpreter()
-    except SandboxUnavailable as error:
-        raise ImageError(f"this interpreter cannot be copied into an image: {error}") from error
-    with tarfile.open(fileobj=file, mode="w") as tar, tempfile.TemporaryDirectory() as scratch:
-        root = _Root(tar, Path(scratch))
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        root = _Root(tar)
         for directory in _DIRECTORIES:
             root.directory(directory, 0o1777 if directory == "tmp" else 0o755)
         for name, text in _ETC.items():
             root.data(f"etc/{name}", text.encode())
-        stdlib = ""
-        for here, there in interpreter.mounts:
-            if os.path.isdir(here):
-                stdlib = there
-                root.tree(Path(here), there)
-            else:
-                root.file(Path(here), there)
+        modules: list[tuple[str, str]] = []
+        for here, there in _contents(interpreter):
+            root.file(Path(here), there)
+            if there.endswith(".py"):
+                modules.append((here, there))
         root.link(f"{PREFIX}/bin/python3", os.path.basename(interpreter.executable))
-        known = {there for _, there in interpreter.mounts}
-        _add_packages(root, packages, f"{stdlib}/site-packages", known, interpreter.library_path)
-    return interpreter
+        for there, code in _compiled(modules, interpreter):
+            folder, name = os.path.split(there)
+            name = f"{name.removesuffix('.py')}.{interpreter.python.cache_tag}.pyc"
+            root.data(f"{folder}/__pycache__/{name}", code)
+
+
+def _contents(interpreter: Interpreter) -> Iterator[tuple[str, str]]:
+    """Yield (path here, path there) of every file."""
+    for here, there in interpreter.mounts:
+        if os.path.isdir(here):
+            for path in _files(Path(here)):
+                yield str(path), f"{there}/{path.relative_to(here)}"
+        else:
+            yield here, there
+    for package in interpreter.packages:
+        for here, there in package.files:
+            yield here, f"{interpreter.packages_folder}/{there}"
+
+
+def _compiled(
+    modules: list[tuple[str, str]], interpreter: Interpreter
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the bytecode of each module, which need not be checked against its source.
+
+    Bytecode belongs to a version, so the interpreter of the image makes it.
+
+    Raises:
+        ImageError: it cannot.
+    """
+    with tempfile.TemporaryDirectory(prefix="mars-envs-image-") as scratch:
+        answer = subprocess.run(
+            [interpreter.python.binary, "-I", "-S", "-B", "-c", _COMPILE, scratch],
+            input=json.dumps(modules),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        if answer.returncode:
+            raise ImageError(
+                f"{interpreter.python.binary} does not compile its library: "
+                f"{answer.stderr.strip()[-300:]}"
+            )
+        for number, (_, there) in enumerate(modules):
+            path = Path(scratch, str(number))
+            if path.exists():  # else it is data that looks like a module, e.g. for another version
+                yield there, path.read_bytes()
 
 
 class _Root:
     """Adds entries to the archive, with the directories above them."""
 
-    def __init__(self, tar: tarfile.TarFile, scratch: Path) -> None:
+    def __init__(self, tar: tarfile.TarFile) -> None:
         self._tar = tar
-        self._scratch = scratch
         self._seen: set[str] = set()
 
     def directory(self, path: str, mode: int = 0o755) -> None:
@@ -106,63 +156,8 @@ class _Root:
         mode = 0o755 if os.access(here, os.X_OK) else 0o644
         self.data(there, here.read_bytes(), mode)
 
-    def tree(self, here: Path, there: str) -> None:
-        for path in _files(here):
-            self.python_file(path, f"{there}/{path.relative_to(here)}")
-
-    def python_file(self, here: Path, there: str) -> None:
-        """Add a file; beside a module goes its bytecode, which need not be checked against it."""
-        self.file(here, there)
-        if not there.endswith(".py"):
-            return
-        compiled = self._scratch / "module.pyc"
-        try:
-            py_compile.compile(
-                str(here),
-                str(compiled),
-                dfile=there,
-                doraise=True,
-                invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-            )
-        except py_compile.PyCompileError:
-            return  # data that looks like a module, e.g. for another version
-        folder, name = os.path.split(there)
-        name = f"{name.removesuffix('.py')}.{sys.implementation.cache_tag}.pyc"
-        self.data(f"{folder}/__pycache__/{name}", compiled.read_bytes())
-
 
 def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not _LEFT_OUT.search(str(path.relative_to(folder))):
             yield path
-
-
-def _add_packages(
-    root: _Root, packages: tuple[str, ...], target: str, known: set[str], library_path: str
-) -> None:
-    extensions: list[str] = []
-    for name in packages:
-        try:
-            distribution = importlib.metadata.distribution(name)
-        except importlib.metadata.PackageNotFoundError as error:
-            raise ImageError(
-                f"package {name!r} is not installed here, so it cannot go into the guest image; "
-                f"pip install {name}"
-            ) from error
-        for file in sorted(distribution.files or (), key=str):
-            path = Path(str(distribution.locate_file(file)))
-            if ".." in file.parts or "__pycache__" in file.parts or not path.is_file():
-                continue
-            root.python_file(path, f"{target}/{file}")
-            if ".so" in path.suffixes:
-                extensions.append(str(path))
-    if not extensions:
-        return
-    try:
-        libraries = shared_libraries(extensions)
-    except SandboxUnavailable as error:
-        raise ImageError(str(error)) from error
-    for soname, library in libraries:
-        there = f"{library_path}/{soname}" if soname else library
-        if there not in known and "site-packages" not in library:
-            root.file(Path(library), there)
