@@ -368,9 +368,13 @@ class ContainerTransport:
         self._closed = True
         if os.getpid() == self._owner:
             _remove_or_remember(self._client, self._name)
-        with contextlib.suppress(OSError):
-            self._socket.close()
+        # In this order: what is read through must not find what it reads from closed (ValueError).
+        with contextlib.suppress(OSError, ValueError):
+            response = getattr(self._stream, "_response", None)
+            if response is not None:
+                response.close()
             self._stream.close()
+            self._socket.close()
         self._client.close()
 
 

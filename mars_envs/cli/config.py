@@ -38,8 +38,10 @@ class SandboxConfig:
 class BuildConfig(SandboxConfig):
     """Settings of `mars-envs sandbox build`."""
 
-    packages: str = ""
-    """Comma-separated names of installed packages that programs may import, e.g. `numpy`."""
+    docker_host: str | None = None
+    """Address of the engine; default: DOCKER_HOST, the standard socket, or `make engine`'s."""
+    packages: list[str] | None = field(default=None, metadata={"metavar": "NAME"})
+    """Installed packages that programs may import; what they depend on comes along."""
     python: str | None = None
     """Path of the interpreter that programs run in; default: the one that runs here."""
 

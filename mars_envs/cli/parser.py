@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         "sandbox:build",
         BuildConfig,
         "Build the guest image (it is also built on first use).",
-        "mars-envs sandbox build\nmars-envs sandbox build --packages numpy,sympy",
+        "mars-envs sandbox build\nmars-envs sandbox build --packages numpy sympy",
     ),
     "sandbox bench": (
         "bench:bench",

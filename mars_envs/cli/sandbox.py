@@ -39,9 +39,8 @@ def build(config: BuildConfig) -> int:
     from sandbox.image.build import ensure_image
 
     _point_at(config)
-    packages = [name.strip() for name in config.packages.split(",") if name.strip()]
     with console.status("building the guest image"):
-        tag = ensure_image(packages=packages, python=config.python)
+        tag = ensure_image(packages=config.packages or (), python=config.python)
     console.print(tag)
     return 0
 
