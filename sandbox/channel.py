@@ -115,7 +115,7 @@ class GuestWorker:
         # The guest takes in what comes while it runs, so this cannot lock up.
         self.send(b"".join(wire.pack(wire.RUN, stdin) for stdin in stdins))
         # A result may wait for the one after it.
-        patience_s = min(2, len(stdins)) * limits.wall_limit_s + _MARGIN_S
+        patience_s = min(2, len(stdins)) * _patience_s(limits)
         heard = 0
         try:
             while heard < len(stdins) and self._usable:
@@ -250,7 +250,7 @@ class GuestSession:
         self._arrived: deque[bytes] = deque()
         self._closed = False
         self._result: bytes | None = None
-        self._deadline_s = time.monotonic() + limits.wall_limit_s + _MARGIN_S
+        self._deadline_s = time.monotonic() + _patience_s(limits)
 
     def send(self, data: bytes) -> None:
         """Send bytes to the program; ignored once it has ended."""
@@ -302,3 +302,8 @@ def order(limits: Limits) -> wire.Order:
         output_bytes=limits.output_bytes,
         stderr_bytes=limits.stderr_bytes,
     )
+
+
+def _patience_s(limits: Limits) -> float:
+    """Return the seconds within which the facts about a run come if the guest is well."""
+    return wire.MOST_WALLS * limits.wall_limit_s + _MARGIN_S

@@ -19,7 +19,7 @@ from typing import Any, Literal
 MODULES = {
     "supervisor": (
         *("wire", "sockets", "seccomp", "limits", "child", "cleaning", "pages", "template"),
-        *("zygote", "host", "link", "place", "run", "supervisor"),
+        *("zygote", "clocks", "host", "link", "place", "run", "supervisor"),
     ),
     "solo": ("seccomp", "limits", "child", "solo"),
 }

@@ -12,7 +12,8 @@ import gc
 import os
 import sys
 import types
-from typing import NoReturn
+from collections.abc import Iterable
+from typing import NoReturn, TextIO
 
 CHANNEL_FD = 3
 FILENAME = "solution.py"
@@ -143,6 +144,12 @@ def _exit_status(error: SystemExit) -> int:
     return 1
 
 
+def _flush(streams: Iterable[TextIO | None]) -> None:
+    for stream in streams:
+        if stream is not None and not getattr(stream, "closed", True):
+            stream.flush()
+
+
 def _leave(main: types.ModuleType | None, status: int) -> NoReturn:
     """Do what programs rely on at exit, in the interpreter's order, without its teardown.
 
@@ -155,13 +162,13 @@ def _leave(main: types.ModuleType | None, status: int) -> NoReturn:
         if "threading" in sys.modules:
             sys.modules["threading"]._shutdown()
         atexit._run_exitfuncs()
-        for stream in (sys.stdout, stdout, sys.stderr):
-            if stream is not None and not getattr(stream, "closed", True):
-                stream.flush()
+        streams = (sys.stdout, stdout, sys.stderr)
+        _flush(streams)
         if main is not None:
             # Streams that the program opened itself are flushed when they are collected.
             main.__dict__.clear()
             gc.collect()
+            _flush(streams)
     except SystemExit as error:
         status = _exit_status(error)
     except BaseException as error:

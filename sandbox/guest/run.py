@@ -9,7 +9,7 @@ import select
 import signal
 import time
 
-from . import sockets, template, wire
+from . import clocks, sockets, template, wire
 from .host import Host
 from .link import Link
 from .place import Place, memory_file
@@ -168,9 +168,15 @@ class Run:
         return -1 if kills is None else kills != self._kills_before
 
     def _on_deadline(self) -> None:
-        self._deadline_s = time.monotonic() + _PATIENCE_S
+        now_s = time.monotonic()
+        self._deadline_s = now_s + _PATIENCE_S
         if self._result is None:
-            self._timed_out = not (self._finished or self._overflow)
+            if not (self._finished or self._overflow or self._timed_out):
+                left_s = self._left_of_wall_s()
+                if left_s > _RETRY_S:
+                    self._deadline_s = now_s + left_s
+                    return
+                self._timed_out = True
             self._kill()
         elif not self._swept:
             # Descendants hold the pipes open.
@@ -184,19 +190,31 @@ class Run:
         """Kill the main process if its CPU time is used up, else see when that may be."""
         left_s = _RETRY_S
         if self._knows_pid():
-            # The clock of another process, as clock_getcpuclockid(3) makes it.
             with contextlib.suppress(OSError):
-                left_s = self._limits.cpu_s - time.clock_gettime(~self._pid << 3 | 2)
+                left_s = self._limits.cpu_s - clocks.cpu_s(self._pid)
             if left_s < 0:
                 self._kill()
         self._cpu_check_s = time.monotonic() + max(left_s, _RETRY_S)
 
+    def _left_of_wall_s(self) -> float:
+        """Return how long the program may still run.
+
+        The guard is against programs that wait for nothing, not for a busy processor: neither the
+        time before its first line counts nor that in which it could have run but did not.
+        """
+        most_s = wire.MOST_WALLS * self._limits.wall_s - (time.monotonic() - self._start_s)
+        if not self._knows_pid():
+            return most_s
+        ran_s, waited_s = clocks.of_process(self._pid)
+        return min(most_s, self._limits.wall_s + waited_s - ran_s)
+
     def _kill(self) -> None:
-        """Kill the test; before it has given its number, the template that is still at work."""
+        """Kill the test, or the template that has not come to it."""
         if self._knows_pid():
             os.kill(self._pid, signal.SIGKILL)
         elif self._result is None:
             self._template_ended()
+            self._stage = b"-"  # nothing is known of the program
 
     def _knows_pid(self) -> bool:
         """Whether the test runs and has said its number; waits for nothing."""

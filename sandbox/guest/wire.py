@@ -20,6 +20,9 @@ CLOSED = 6  # guest: the program closed its channel
 FINISH = 7  # host: end the session
 RESULT = 8  # guest: the facts about a run
 
+MOST_WALLS = 3
+"""How many times its wall-clock limit a run may take that waits for a busy processor."""
+
 KILLED_EXIT = 79
 """Exit status of a guest that has lost a process of its own by no doing of a program."""
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from sandbox.base import Guarantee
@@ -114,6 +118,39 @@ def test_programs_find_what_honest_programs_rely_on(
         assert result.stdout == expected
 
 
+def test_each_run_of_a_program_starts_afresh(pool: WorkerPool) -> None:
+    source = b"import random, sys\nx = globals().setdefault('x', [])\nx.append(input())\nprint(x)"
+    runs = pool.run_many(source, [b"a", b"b", b"c"], LIMITS)
+    assert [run.stdout for run in runs] == [b"['a']\n", b"['b']\n", b"['c']\n"]
+
+
+def test_chance_differs_between_the_runs_of_a_program(pool: WorkerPool) -> None:
+    runs = pool.run_many(b"import random\nprint(random.random())", [b"", b""], LIMITS)
+    assert runs[0].stdout != runs[1].stdout
+
+
+def test_a_program_that_breaks_the_compiler_is_a_compile_error_each_time(pool: WorkerPool) -> None:
+    runs = pool.run_many(b"f(" * 50_000, [b"", b""], LIMITS)
+    assert [run.status for run in runs] == [Status.COMPILE_ERROR] * 2
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "import io\nout = io.TextIOWrapper(sys.stdout.buffer)\nout.write('x')",
+        "out = open(1, 'w', closefd=False)\nx = [out]\nout.write('x')",
+        "class A:\n    def __del__(self): print('x', end='')\na = A()",
+        "def g():\n    try: yield 1\n    finally: print('x', end='')\ni = g()\nnext(i)",
+        "import weakref\nclass A: pass\na = A()\nweakref.finalize(a, print, 'x', end='')",
+        "exec(\"out = open(1, 'w', closefd=False); out.write('x')\")",
+        "sys.stdout.write('x')",
+        "sys.stderr = sys.stdout\nprint('x', end='', file=sys.stderr)",
+    ],
+)
+def test_what_python_does_at_exit_is_done(pool: WorkerPool, ending: str) -> None:
+    assert run(pool, "import sys\n" + ending).stdout == b"x"
+
+
 def test_a_program_that_replaces_excepthook_still_fails(pool: WorkerPool) -> None:
     result = run(pool, "import sys\nsys.excepthook = lambda *a: print('hooked')\n1 / 0")
     assert (result.status, result.stdout) == (Status.RUNTIME_ERROR, b"hooked\n")
@@ -137,6 +174,24 @@ def test_a_sleeping_program_exceeds_the_time_limit_by_the_clock(pool: WorkerPool
     assert result.status is Status.TIME_LIMIT_EXCEEDED
     assert 0.4 < result.wall_s < 5
     assert result.cpu_s < 0.3
+
+
+@pytest.mark.slow
+def test_waiting_for_a_busy_processor_is_not_sleeping(pool: WorkerPool) -> None:
+    source = (
+        b"import os, time\nos.sched_setaffinity(0, {int(input())})\n"
+        b"while time.process_time() < 0.5: pass\nprint('done')"
+    )
+    core = min(os.sched_getaffinity(0))
+    burner = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    burners = [subprocess.Popen([sys.executable, "-S", "-c", burner]) for _ in range(5)]
+    try:
+        result = pool.run(source, b"%d\n" % core, Limits(cpu_s=5.0, wall_s=1.6))
+    finally:
+        for burner_process in burners:
+            burner_process.kill()
+            burner_process.wait()
+    assert (result.status, result.stdout) == (None, b"done\n")
 
 
 def test_time_of_child_processes_counts(pool: WorkerPool) -> None:
