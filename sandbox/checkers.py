@@ -57,7 +57,14 @@ def ask(
 
     def run_it() -> CheckerVerdict:
         call = f"module.judge({checker.source!a})"
-        return _verdict(name, run(bundle.source(MODULES, call), question, checker.limits))
+        return _verdict(
+            name,
+            run(
+                bundle.source(MODULES, call, imports=("itertools", "json", "os", "typing")),
+                question,
+                checker.limits,
+            ),
+        )
 
     if cache is None:
         return run_it()

@@ -10,7 +10,6 @@ First a mark, once the program has compiled, then one message (see `functions`).
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 import sys
@@ -29,7 +28,7 @@ _FOREIGN_BYTES = 1 << 30
 
 # Names that programs written for LeetCode take for granted, as in LiveCodeBench: first those in
 # these modules, then the modules. Built-in names stay what they are.
-_ASSUMED = (
+ASSUMED = (
     *("string", "re", "collections", "heapq", "bisect", "copy", "math", "itertools", "functools"),
     *("operator", "io", "sys", "json", "typing"),
 )
@@ -70,7 +69,7 @@ def serve(source: str, entry_point: str, assume: bool) -> NoReturn:
         entry_point: a function, or a method of `Solution` or of another class.
         assume: whether to supply what LeetCode's programs take for granted.
     """
-    results = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+    results = os.dup(1)  # closed in whatever is executed
     os.dup2(2, 1)
     os.register_at_fork(after_in_child=lambda: os.close(results))
     frames = Frames(_FOREIGN_BYTES)
@@ -164,11 +163,11 @@ def _supply(code: types.CodeType, module: types.ModuleType) -> None:
     mentioned.difference_update(vars(builtins))
     known = module.__dict__
     costly = [name for name, names in _COSTLY.items() if mentioned.intersection(names.split())]
-    for name in (*costly, *_ASSUMED):
+    for name in (*costly, *ASSUMED):
         found = importlib.import_module(name)
         public = getattr(found, "__all__", None) or [n for n in vars(found) if n[0] != "_"]
         known.update((each, getattr(found, each)) for each in mentioned.intersection(public))
-    for name in mentioned.intersection((*_COSTLY, *_ASSUMED)):
+    for name in mentioned.intersection((*_COSTLY, *ASSUMED)):
         known[name] = importlib.import_module(name)
     for kind in (ListNode, TreeNode):
         if kind.__name__ in mentioned:

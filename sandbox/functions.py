@@ -9,15 +9,23 @@ value; whatever is not one message of the right form is a runtime error.
 
 from __future__ import annotations
 
+import re
+
 from . import bundle, values
 from .base import UnsupportedCase
 from .codec import CodecError, Frames, TooLarge, Tree, check, encode, pack
-from .function_guest import MARK
+from .function_guest import ASSUMED, MARK
 from .results import last_words
 from .types import FunctionCase, Program, Status
 from .worker import Execution
 
 MODULES = ("codec", "function_guest")
+_IMPORTED = re.compile(r"^[ \t]*(?:import|from)[ \t]+([a-z]+)", re.MULTILINE)
+# Modules that a program seems to import are imported with our own, once for all of its tests.
+_WORTH_IMPORTING = {
+    *("bisect", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools"),
+    *("heapq", "math", "operator", "random", "re", "statistics", "string", "time"),
+}
 _STRUCTURES = ("", "ListNode", "TreeNode", "list[ListNode]", "list[TreeNode]")
 _EXPLAINS = (None, Status.RUNTIME_ERROR)
 """The kernel's verdicts that the guest's message may refine."""
@@ -26,7 +34,11 @@ _EXPLAINS = (None, Status.RUNTIME_ERROR)
 def source(program: Program, case: FunctionCase) -> bytes:
     """Return what runs in the program's guest. Cases that share it can share a worker."""
     arguments = (program.source, case.entry_point, case.assume == "leetcode")
-    return bundle.source(MODULES, f"module.serve{arguments!a}")
+    named = set(_IMPORTED.findall(program.source)) & _WORTH_IMPORTING
+    if case.assume == "leetcode":
+        named.update(ASSUMED)
+    imports = tuple(sorted(named | {"collections", "io", "itertools", "json", "os", "typing"}))
+    return bundle.source(MODULES, f"module.serve{arguments!a}", imports=imports)
 
 
 def stdin(case: FunctionCase) -> bytes:
