@@ -11,7 +11,7 @@ import time
 
 from . import wire
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
 _POST_S = 0.02
 _MOST_POSTED = 1 << 16
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 from . import sockets, wire, zygote
 
 FIRST_ID, LAST_ID = 20_000, 64_998
-_SWEEP_S = 2.0
+_SWEEP_S = 10.0
 _OWN_PROCESSES = 2  # supervisor and zygote
 _OOM_COUNTERS = (
     "/sys/fs/cgroup/memory/memory.oom_control",
@@ -43,7 +43,7 @@ class Place:
         self._oom_file = next(
             (os.open(path, os.O_RDONLY) for path in _OOM_COUNTERS if os.path.exists(path)), None
         )
-        self._oom_kills = self.oom_kills()
+        self._oom_kills = self._count_oom_kills()
         # Process limits count a user id machine-wide, so places start at different ids.
         spread = int.from_bytes(os.urandom(4), "big") % (LAST_ID - FIRST_ID)
         self._id = FIRST_ID + spread // 2 * 2
@@ -53,6 +53,8 @@ class Place:
     def load(self, limits: wire.Order, source: bytes) -> None:
         """Take another program, for the runs after this."""
         self._retire()
+        if not self.clean:
+            os._exit(wire.KILLED_EXIT)  # it has to run elsewhere, and it is not its doing
         if self._program >= 0:
             os.close(self._program)
         self._program = memory_file("program", source)
@@ -80,11 +82,14 @@ class Place:
         theirs.close()
         return self._template
 
-    def begin(self) -> int | None:
-        """Start counting for a test; return how often the memory controller has killed so far."""
-        self.orphans_cpu_s = 0.0
-        self._oom_kills = self.oom_kills()
-        return self._oom_kills
+    def alone(self) -> bool:
+        """Whether no process but the test's first has been started since the order for it."""
+        return self._read_last_pid() == self._last_pid
+
+    def oom(self) -> int:
+        """Whether the memory controller has killed since the last call; -1: it does not say."""
+        before, self._oom_kills = self._oom_kills, self._count_oom_kills()
+        return -1 if before is None else before != self._oom_kills
 
     def collect_template(self) -> tuple[int, float]:
         """End the template; return its wait status and CPU seconds."""
@@ -108,17 +113,20 @@ class Place:
         self.reap()
         if not self.clean:
             return
-        last_pid, expected = self._read_last_pid(), self._last_pid
-        self._last_pid = last_pid
-        # If no process but the one that we know of was started, it has no descendants.
-        alone = last_pid == expected
+        # A test that has started no process has left none.
+        alone = self.alone()
         if not self._swept and (alone or self._only_ours()) and not os.listdir("/tmp"):
+            self._last_pid = self._last_pid if alone else self._read_last_pid()
             return
         self.sweep()
-        self._retire()
+        if self.clean:
+            self._retire()
 
     def sweep(self) -> None:
-        """Kill whatever the tests' user still runs and remove its files."""
+        """Kill whatever the tests' user still runs and remove its files.
+
+        Where that takes too long, this place is not clean and the zygote not to be spoken to again.
+        """
         self._swept = True
         self._order(zygote.SWEEP)
         deadline_s = time.monotonic() + _SWEEP_S
@@ -147,7 +155,7 @@ class Place:
                 self._give_up(status)
             self.orphans_cpu_s += usage.ru_utime + usage.ru_stime
 
-    def oom_kills(self) -> int | None:
+    def _count_oom_kills(self) -> int | None:
         """Return how often the memory controller has killed here, or None if it does not say."""
         if self._oom_file is None:
             return None
@@ -160,7 +168,7 @@ class Place:
     def _give_up(self, status: int) -> NoReturn:
         """End this place, whose zygote has ended."""
         # No program can signal it; the memory controller can, on account of a program.
-        innocent = status == signal.SIGKILL and self.oom_kills() == self._oom_kills
+        innocent = status == signal.SIGKILL and self.oom() <= 0
         os._exit(wire.KILLED_EXIT if innocent else 1)
 
     def _order(self, operation: int) -> None:

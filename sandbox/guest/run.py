@@ -30,7 +30,8 @@ class Run:
         self._place = place
         self._host = host
         self._limits = place.limits
-        self._kills_before = place.begin()
+        self._oom = 0
+        place.orphans_cpu_s = 0.0
         self._stage = b"-"
         self._pid = 0
         self._result: tuple[int, float, int] | None = None  # wait status, CPU seconds, KiB
@@ -89,10 +90,11 @@ class Run:
                 self._attend_to(descriptor)
         if self._link is not None:
             self._link.close()
-        # A program that ended by itself may still have lost a descendant for memory.
-        oom = self._oom()
-        self._place.check()
         status, cpu_s, max_rss_kb = self._result
+        # A program that ended well may still have lost a descendant for memory.
+        if status or not self._place.alone():
+            self._oom = max(self._oom, self._place.oom())
+        self._place.check()
         return wire.Facts(
             stage=self._stage,
             status=status,
@@ -102,7 +104,7 @@ class Run:
             overflow=self._overflow,
             timed_out=self._timed_out,
             finished=self._finished,
-            oom=oom,
+            oom=self._oom,
             clean=self._place.clean,
         )
 
@@ -159,13 +161,9 @@ class Run:
             # No test can reach it. For lack of memory the kernel can, and then the test goes too.
             self._place.sweep()
             self._place.clean = False
-            self._stage, status = (b"R", signal.SIGKILL) if self._oom() > 0 else (b"-", status)
+            self._oom = self._place.oom()
+            self._stage, status = (b"R", signal.SIGKILL) if self._oom > 0 else (b"-", status)
         self._result = (status, cpu_s, 0)
-
-    def _oom(self) -> int:
-        """Whether the memory controller has killed during the run; -1: it does not say."""
-        kills = self._place.oom_kills()
-        return -1 if kills is None else kills != self._kills_before
 
     def _on_deadline(self) -> None:
         now_s = time.monotonic()

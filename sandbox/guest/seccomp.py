@@ -204,6 +204,15 @@ def hide() -> None:
     _prctl(PR_SET_DUMPABLE, ctypes.c_ulong(0))
 
 
+def hidden_by_change_of_user() -> bool:
+    """Whether a process that has changed its user is non-dumpable for it, as is usual."""
+    try:
+        with open("/proc/sys/fs/suid_dumpable") as file:
+            return file.read().strip() == "0"
+    except OSError:
+        return False
+
+
 def install() -> None:
     """Filter the system calls of this process and of all that it will start.
 
