@@ -69,6 +69,9 @@ class Graded:
     tests: tuple[GradedTest, ...] = ()
     total: int = 0
     """How many tests there are, run or not."""
+    points: float | None = None
+    """Of a problem with scoring groups, all of whose tests were run."""
+    max_points: float | None = None
     key: str = ""
     """Hash of all that the result depends on."""
 
@@ -174,7 +177,24 @@ class Grading:
         )
         failed = next((test for test in tests if test.status != "accepted"), None)
         message = f"{failed.name}: {failed.message}" if failed is not None else ""
-        return self._graded(item, status=str(report.status), message=message, tests=tests)
+        return self._graded(
+            item,
+            status=str(report.status),
+            message=message,
+            tests=tests,
+            **self._points(item.task, report),
+        )
+
+    def _points(self, task: CodeTask, report: Report) -> dict[str, float]:
+        """Score the groups of a task; without all of its tests, nothing is known of them."""
+        if not task.groups or len(report.cases) < len(task.public) + len(task.hidden):
+            return {}
+        groups = [
+            self._package.ScoringGroup(name=group.name, points=group.points, cases=group.tests)
+            for group in task.groups
+        ]
+        scores = self._package.score_groups(report.cases, groups)
+        return {"points": scores.points, "max_points": scores.max_points}
 
     def _graded(self, item: Item, **fields: Any) -> Graded:
         return Graded(

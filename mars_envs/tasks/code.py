@@ -89,6 +89,16 @@ Test = ExpectedCase | AssertBody | FunctionCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringGroup:
+    """Tests that give points together, all of them or none (see `sandbox.ScoringGroup`)."""
+
+    name: str
+    points: float
+    tests: tuple[str, ...]
+    """Names of tests of the task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CodeTask:
     """One programming task.
 
@@ -106,6 +116,8 @@ class CodeTask:
     rule: OutputRule = field(default_factory=OutputRule)
     checker: str = ""
     """Trusted source of a checker in place of `rule` (see `sandbox.CheckerProgram`)."""
+    groups: tuple[ScoringGroup, ...] = ()
+    """Of problems that give points for a part of the tests; score and reward do without them."""
     time_limit_s: float = 2.0
     """CPU seconds per test."""
     memory_mb: int = 512
@@ -137,6 +149,14 @@ class CodeTask:
                 f"task {self.task_id!r} has tests that call a function but no `entry_point`; name "
                 "the function, or the method as in Solution.twoSum"
             )
+        names = [test.name for test in (*self.public, *self.hidden)]
+        for group in self.groups:
+            strangers = [name for name in group.tests if name not in names]
+            if strangers or not 0 <= group.points < float("inf"):
+                raise InvalidTask(
+                    f"task {self.task_id!r}: the scoring group {group.name!r} must name tests of "
+                    f"the task and give at least 0 points, got {strangers or group.points!r}"
+                )
         if self.checker and AssertBody in kinds:
             raise InvalidTask(
                 f"task {self.task_id!r} has a `checker`, but assert tests judge for themselves; "

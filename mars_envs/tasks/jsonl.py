@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from .code import AssertBody, CodeTask, ExpectedCase, FunctionCall, OutputRule, Test
+from .code import AssertBody, CodeTask, ExpectedCase, FunctionCall, OutputRule, ScoringGroup, Test
 from .records import Record
 
 REQUIRED = ("task_id", "statement", "public")
@@ -31,6 +31,7 @@ def task_to_json(task: CodeTask) -> dict[str, Any]:
     data["public"] = [_test_to_json(test) for test in task.public]
     data["hidden"] = [_test_to_json(test) for test in task.hidden]
     data["rule"] = dataclasses.asdict(task.rule)
+    data["groups"] = [dataclasses.asdict(group) for group in task.groups]
     data["meta"] = dict(task.meta)
     return data
 
@@ -73,6 +74,7 @@ def task_from_record(record: Record) -> CodeTask:
         helpers=record.text("helpers", ""),
         rule=_rule(record.child("rule")) if record.has("rule") else OutputRule(),
         checker=record.text("checker", ""),
+        groups=tuple(_group(child) for child in record.children("groups", required=False)),
         time_limit_s=record.number("time_limit_s", 2.0),
         memory_mb=int(record.number("memory_mb", 512)),
         oracle=record.flag("oracle", False),
@@ -109,6 +111,17 @@ def _test(record: Record) -> Test:
             expected=record.filled("expected"),
         )
     raise record.error("kind", '"stdio", "assert" or "call"', fix="name the kind of test")
+
+
+def _group(record: Record) -> ScoringGroup:
+    tests = record.data.get("tests")
+    if not isinstance(tests, list | tuple) or not all(isinstance(name, str) for name in tests):
+        raise record.error("tests", "a list of names of tests", fix="name the group's tests")
+    return ScoringGroup(
+        name=record.filled("name"),
+        points=record.amount("points"),
+        tests=tuple(tests),
+    )
 
 
 def _rule(record: Record) -> OutputRule:

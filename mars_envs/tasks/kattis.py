@@ -2,13 +2,16 @@
 
 Samples become public tests, secret tests hidden ones. Where a record has only one of the two, one
 set serves search and reward: the task is marked `oracle` and its tests are not shown.
+
+Problems of the type `scoring` give points for groups of tests, which lie in folders: every folder
+with an `accept_score` is a group, whose points go to programs that pass all of its tests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .code import CodeTask, ExpectedCase, OutputRule
+from .code import CodeTask, ExpectedCase, OutputRule, ScoringGroup
 from .records import Record
 
 REQUIRED = ("id", "statement", "tests", "checker")
@@ -50,6 +53,7 @@ def task_from_record(record: Record) -> CodeTask:
         public=tuple(samples or secret),
         hidden=() if oracle else tuple(secret),
         rule=_rule(record.child("checker")),
+        groups=_groups(record, [case.name for case in (*samples, *secret)]),
         time_limit_s=record.number(limit),
         memory_mb=MEMORY_MB,
         oracle=oracle,
@@ -70,6 +74,27 @@ def _statement(text: str, samples: Sequence[ExpectedCase]) -> str:
             shown.append(f"Sample input {number}:\n{sample.input.rstrip()}")
             shown.append(f"Sample output {number}:\n{sample.expected.rstrip()}")
     return "\n\n".join(shown) + "\n"
+
+
+def _groups(record: Record, names: Sequence[str]) -> tuple[ScoringGroup, ...]:
+    if not record.has("scoring_groups"):
+        return ()
+    folders = record.child("scoring_groups")
+    found = [
+        (folder, folders.child(folder).amount("accept_score"))
+        for folder in folders.data
+        if folders.child(folder).has("accept_score")
+    ]
+    groups = [
+        ScoringGroup(
+            name=folder,
+            points=points,
+            tests=tuple(name for name in names if name.startswith(f"{folder}/")),
+        )
+        for folder, points in found
+    ]
+    # The packages' samples give 0 points; a chosen subset of tests may leave groups without any.
+    return tuple(group for group in groups if group.points and group.tests)
 
 
 def _rule(checker: Record) -> OutputRule:

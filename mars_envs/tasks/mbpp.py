@@ -9,8 +9,9 @@ shown.
 LDB's files take the first function of a solution for the one asked for, which for some tasks is a
 helper (Mbpp/18): the function that the asserts call is the entry point, then.
 
-Some MBPP+ asserts compare a tuple or list made from a set in one fixed order (Mbpp/2 asks for
-`(4, 5)`), which EvalPlus' own harness compares as sets; here they stand as they are written.
+Four tasks of MBPP+ ask for a tuple or list that its reference solution makes from a set, in one
+fixed order (Mbpp/2 for `(4, 5)`). EvalPlus' own harness compares their answers as sets, although
+the asserts in its data do not say so; here the asserts are rewritten to say it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ REQUIRED_PLUS = ("task_id", "prompt", "entry_point", "assertion")
 REQUIRED_CHECK = ("task", "prompt", "entry_point", "test")
 """Fields by which MBPP in HumanEval's layout is recognised."""
 
+AS_SETS = ("Mbpp/2", "Mbpp/140", "Mbpp/579", "Mbpp/769")
+"""Tasks of MBPP+ whose answers may come in any order, but for those whose asserts say so."""
+
 TIME_LIMIT_S = 3.0
 """CPU seconds per test: HumanEval's published timeout, which MBPP's harnesses use, too."""
 
@@ -37,7 +41,8 @@ def task_from_plus_record(record: Record) -> CodeTask:
     Raises:
         InvalidTask: a field is missing or wrong, or the asserts do not parse.
     """
-    return _task(record, record.filled("task_id"), "assertion", helpers="")
+    task_id = record.filled("task_id")
+    return _task(record, task_id, "assertion", helpers="", as_sets=task_id in AS_SETS)
 
 
 def task_from_check_record(record: Record) -> CodeTask:
@@ -88,10 +93,24 @@ def tested_function(body: str, entry_point: str) -> str:
     return called.pop() if len(called) == 1 else entry_point
 
 
-def _task(record: Record, task_id: str, field: str, *, helpers: str) -> CodeTask:
+def compare_as_sets(body: str) -> str:
+    """Rewrite `assert f(…) == value` at the top level as `assert set(f(…)) == set(value)`."""
+    module = ast.parse(body)
+    for node in module.body:
+        match node:
+            case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+                text = f"set({ast.unparse(left)}) == set({ast.unparse(right)})"
+                node.test = ast.parse(text, mode="eval").body
+    return ast.unparse(module) + "\n"
+
+
+def _task(
+    record: Record, task_id: str, field: str, *, helpers: str, as_sets: bool = False
+) -> CodeTask:
     body = record.filled(field)
     entry_point = record.filled("entry_point")
     try:
+        body = compare_as_sets(body) if as_sets else body
         public = first_assert(body)
         entry_point = tested_function(body, entry_point)
     except (SyntaxError, ValueError) as error:

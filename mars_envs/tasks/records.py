@@ -81,6 +81,15 @@ class Record:
             raise self.error(field, "a number above 0", fix="write it as a plain JSON number")
         return float(value)  # type: ignore[arg-type]
 
+    def amount(self, field: str) -> float:
+        """Return a finite number that may be 0.
+
+        Raises:
+            InvalidTask: it is missing, or no such number.
+        """
+        value = self.data.get(field)
+        return 0.0 if value == 0 and not isinstance(value, bool) else self.number(field)
+
     def flag(self, field: str, default: bool) -> bool:
         """Return a boolean.
 

@@ -133,6 +133,8 @@ def test_results_are_written_as_json_lines(tasks: Path, tmp_path: Path) -> None:
         "agrees": True,
         "backend": "bubblewrap",
         "total": 2,
+        "points": None,
+        "max_points": None,
         "message": f"two: {why}",
         "tests": [
             {"name": "one", "status": "accepted", "message": "", "recorded": "AC", "agrees": True},
@@ -331,3 +333,20 @@ def test_a_limit_that_no_worker_can_keep_is_no_verdict(
 ) -> None:
     assert run(tasks, GOOD, options="--memory-mb 100000") == 2
     assert "limits.memory_mb=100000 is more than a worker has" in shown(capsys)
+
+
+def test_a_problem_with_scoring_groups_gives_points_when_all_of_its_tests_ran(
+    tmp_path: Path,
+) -> None:
+    groups = [
+        {"name": "easy", "points": 30, "tests": ["one"]},
+        {"name": "hard", "points": 70, "tests": ["two"]},
+    ]
+    tasks = write_lines(tmp_path / "tasks.jsonl", {**ECHO, "groups": groups})
+    points = []
+    for options in ("", "--tests public"):
+        output = tmp_path / f"graded{len(points)}.jsonl"
+        assert run(tasks, BAD, options=f"--output {output} {options}") == (1 if options else 0)
+        (line,) = map(json.loads, output.read_text().splitlines())
+        points.append((line["points"], line["max_points"]))
+    assert points == [(30.0, 100.0), (None, None)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mars_envs.errors import InvalidTask
-from mars_envs.tasks import CodeTask, ExpectedCase, OutputRule, load_tasks
+from mars_envs.tasks import CodeTask, ExpectedCase, OutputRule, ScoringGroup, load_tasks
 
 
 def problem(**fields: Any) -> dict[str, Any]:
@@ -104,9 +104,30 @@ def test_validator_flags_become_the_rule(tmp_path: Path, flags: str, rule: Outpu
     assert load(tmp_path, checker=checker).rule == rule
 
 
+def test_folders_that_give_points_are_groups(tmp_path: Path) -> None:
+    groups = {
+        "sample": {"accept_score": 0},
+        "secret/1": {"accept_score": 40, "grader_flags": "min"},
+        "secret/2": {"accept_score": 60, "grader_flags": "min"},
+        "secret/none": {"accept_score": 5},
+        "secret": {"range": "0 100"},
+    }
+    names = ("sample/a", "secret/1/a", "secret/2/a", "secret/1/b")
+    tests = [
+        {"name": name, "sample": name == "sample/a", "input": "1 2", "answer": "3"}
+        for name in names
+    ]
+    assert load(tmp_path, scoring_groups=groups, tests=tests).groups == (
+        ScoringGroup(name="secret/1", points=40.0, tests=("secret/1/a", "secret/1/b")),
+        ScoringGroup(name="secret/2", points=60.0, tests=("secret/2/a",)),
+    )
+    assert load(tmp_path, scoring_groups=None).groups == ()
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ({"scoring_groups": {"secret": {"accept_score": "x"}}}, "`scoring_groups.secret.accept_s"),
         ({"tests": []}, "field `tests`: expected at least one entry"),
         ({"checker": {"type": "custom"}}, '`checker.type`: expected "tokens", got the string \'cu'),
         ({"checker": {"type": "tokens", "flags": "fast"}}, "`checker.flags`: .*remove 'fast'"),
@@ -134,3 +155,4 @@ def test_the_recorded_problems_load(data_dir: Path) -> None:
     assert sum(len(task.public) + len(task.hidden) for task in tasks) == 597
     assert sum(task.oracle for task in tasks) == 6
     assert sum(task.rule.float_abs is not None for task in tasks) == 3
+    assert sum(bool(task.groups) for task in tasks) == 24

@@ -71,6 +71,15 @@ def test_the_function_that_the_asserts_call_alone_is_meant(
     assert load(tmp_path, CHECK, test=body).entry_point == function
 
 
+def test_answers_that_may_come_in_any_order_are_compared_as_sets(tmp_path: Path) -> None:
+    body = "assert f((1, 2)) == (3, 4)\nassert f(()) == ()\n"
+    as_sets = "assert set(f((1, 2))) == set((3, 4))\nassert set(f(())) == set(())\n"
+    fields = {"entry_point": "f", "assertion": body}
+    hidden = load(tmp_path, PLUS, task_id="Mbpp/2", **fields).hidden
+    assert hidden == (AssertBody(name="hidden", body=as_sets),)
+    assert load(tmp_path, PLUS, **fields).hidden == (AssertBody(name="hidden", body=body),)
+
+
 @pytest.mark.parametrize(
     ("record", "field"), [(PLUS, "assertion"), (CHECK, "test")], ids=["plus", "check"]
 )

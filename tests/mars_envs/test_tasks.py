@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from mars_envs.tasks import (
     ExpectedCase,
     FunctionCall,
     OutputRule,
+    ScoringGroup,
     load_tasks,
     save_tasks,
     task_from_json,
@@ -88,6 +90,16 @@ tolerances = st.none() | st.floats(min_value=1e-12, max_value=1)
 )
 def test_a_task_survives_json(task: CodeTask) -> None:
     assert task_from_json(json.loads(json.dumps(task_to_json(task)))) == task
+
+
+def test_scoring_groups_survive_json_and_name_tests_of_their_task() -> None:
+    name = TASK.public[0].name
+    groups = (ScoringGroup(name="easy", points=0.0, tests=(name,)),)
+    task = replace(TASK, groups=groups)
+    assert task_from_json(json.loads(json.dumps(task_to_json(task)))) == task
+    for wrong in ({"tests": ("another",)}, {"points": -1.0}):
+        with pytest.raises(InvalidTask, match="the scoring group 'easy' must name tests of"):
+            replace(TASK, groups=(replace(groups[0], **wrong),))
 
 
 def test_saved_tasks_are_loaded_again(tmp_path: Path) -> None:
