@@ -32,6 +32,11 @@ def grade(config: GradeConfig) -> int:
     if not items:
         raise InvalidTask("there is nothing to grade: no submission for a known task was found")
     sandbox = shared_sandbox(config.sandbox, workers=config.workers)
+    tasks = len({item.task.task_id for item in items})
+    console.print(
+        f"{counted(len(items), 'submission')} for {counted(tasks, 'task')}; programs run in: "
+        f"{sandbox.capabilities.backend}"
+    )
     how = How(
         tests=config.tests,
         stop_at_first_failure=config.stop_at_first_failure,

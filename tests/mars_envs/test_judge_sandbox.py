@@ -1,11 +1,13 @@
-"""The judge over real sandboxes: recorded programs get the verdicts recorded with them."""
+"""The judge over real sandboxes: recorded programs get the verdicts recorded with them.
+
+A sample of them: `tests/sandbox/test_agreement.py` runs them all.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import pickle
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -75,13 +77,6 @@ def judge(request: pytest.FixtureRequest) -> Iterator[CodeJudge]:
     if request.param == "docker":
         request.getfixturevalue("docker_engine")
     yield CodeJudge(request.param)
-    close_shared_sandboxes()
-
-
-@pytest.fixture(scope="module")
-def embedded_judge() -> Iterator[CodeJudge]:
-    """For the long lists, which containers would take minutes for."""
-    yield CodeJudge("bubblewrap")
     close_shared_sandboxes()
 
 
@@ -253,16 +248,6 @@ def test_some_judges_submissions_get_their_recorded_verdicts(
     check_kattis(judge, asked[::6])
 
 
-@pytest.mark.data
-@pytest.mark.slow
-def test_every_judges_submission_gets_its_recorded_verdict(
-    embedded_judge: CodeJudge, data_dir: Path
-) -> None:
-    asked = kattis(data_dir)
-    assert Counter(recording.label for _, recording in asked)["AC"] == 101
-    check_kattis(embedded_judge, asked)
-
-
 def canonicals(data_dir: Path) -> list[tuple[CodeTask, Recording]]:
     path = data_dir / "functions" / "humaneval.jsonl"
     records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
@@ -282,36 +267,15 @@ def test_awkward_canonical_solutions_are_accepted(
 
 
 @pytest.mark.data
-@pytest.mark.slow
-def test_every_canonical_solution_is_accepted(judge: CodeJudge, data_dir: Path) -> None:
-    asked = canonicals(data_dir)
-    assert len(asked) == 164
-    verdicts = judge_all(judge, asked, prefix=True)
-    missed = [
-        task.task_id
-        for (task, _), verdict in zip(asked, verdicts, strict=True)
-        if not verdict.solved
-    ]
-    assert missed == []
-
-
-@pytest.mark.data
-@pytest.mark.slow
-def test_the_recorded_samples_pass_exactly_as_recorded(
-    embedded_judge: CodeJudge, data_dir: Path
-) -> None:
+def test_some_recorded_samples_pass_exactly_as_recorded(judge: CodeJudge, data_dir: Path) -> None:
     tasks = load_tasks(
         data_dir / "functions" / "humaneval.jsonl",
         public_tests=data_dir / "functions" / "humanevalpack_bugs.jsonl",
     )
     by_id = {task.task_id: task for task in tasks}
     recordings = load_recordings(data_dir / "generations" / "codegen16b_pool.jsonl")
-    asked = [(by_id[task_id], one) for task_id, found in recordings.items() for one in found]
-    verdicts = judge_all(embedded_judge, asked)
-    passes = Counter(
-        task.task_id for (task, _), verdict in zip(asked, verdicts, strict=True) if verdict.solved
-    )
-    assert len(asked) == 640
-    assert passes.total() == 120
-    assert len(passes) == 17
+    every = [(by_id[task_id], one) for task_id, found in recordings.items() for one in found]
+    asked = every[::9]
+    verdicts = judge_all(judge, asked)
+    assert 10 < sum(verdict.solved for verdict in verdicts) < 20
     assert [verdict.solved for verdict in verdicts] == [one.label == "pass" for _, one in asked]
