@@ -68,6 +68,11 @@ def collect_items(config: GradeConfig) -> tuple[list[Item], list[InvalidTask]]:
     tasks, problems = _tasks(config)
     by_id = {task.task_id: task for task in tasks}
     if not by_id:
+        if any(isinstance(one, Submission) for one in read_submissions(Path(config.problems))):
+            raise InvalidTask(
+                f"{config.problems} holds programs, not problems; name the file of their problems "
+                f"first, then --submissions {config.problems}"
+            )
         _print_problems(problems)
         raise InvalidTask(f"{config.problems}: none of its {len(problems)} records can be used")
     files = [Path(name) for name in config.submissions or [config.problems]]

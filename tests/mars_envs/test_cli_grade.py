@@ -247,6 +247,7 @@ def test_lines_that_cannot_be_used_are_counted_and_named(
         ("{tasks} --submissions {tmp}/none.jsonl", "none.jsonl: No such file"),
         ("tiny_code", "tiny_code is no file with submissions of its own; name some with"),
         ("{tasks}", "there is nothing to grade"),
+        ("{programs}", "holds programs, not problems; name the file of their problems first"),
         ("{tasks} --time-factor 0", "--time-factor must be above 0, got 0"),
         ("{tasks} --workers 0", "--workers must be at least 1, got 0"),
         ("{tasks} --submissions {tasks} {tasks}", "names the same file twice"),
@@ -261,7 +262,8 @@ def test_what_cannot_work_is_said_in_one_line(
     arguments: str,
     message: str,
 ) -> None:
-    words = arguments.format(tmp=tmp_path, tasks=tasks)
+    programs = write_lines(tmp_path / "programs.jsonl", GOOD)
+    words = arguments.format(tmp=tmp_path, tasks=tasks, programs=programs)
     assert main(f"sandbox grade {words}".split()) == 2
     error = capsys.readouterr().err
     assert error.startswith("mars-envs: ")
