@@ -83,44 +83,66 @@ def encode(value: Any, *, opaque: bool = False) -> Tree:
         TooLarge: too deep, too many nodes, or an iterator that does not end.
         Inexpressible: a value of another type, and `opaque` is False.
     """
-    return _Encoder(opaque).encode(value, 0)
+    return Encoder(opaque=opaque).value(value)
 
 
-class _Encoder:
-    """Dispatches on real types (`type`, never `__class__`) and reads through base-class methods."""
+class Encoder:
+    """Dispatches on real types (`type`, never `__class__`) and reads through base-class methods.
 
-    def __init__(self, opaque: bool) -> None:
+    `graph` extends it: by `known` for containers that keep their identity, and by `other`.
+    """
+
+    def __init__(self, *, opaque: bool = False) -> None:
         self._opaque = opaque
         self._nodes = 0
 
-    def encode(self, value: Any, depth: int) -> Tree:
+    def value(self, value: Any, depth: int = 0) -> Tree:
+        """Return the tree of a value that lies `depth` levels deep in another."""
         self._nodes += 1
         if self._nodes > MAX_NODES or depth > MAX_DEPTH:
             raise TooLarge(f"a value deeper than {MAX_DEPTH} or of more than {MAX_NODES} nodes")
         kind = type(value)
-        if value is None or kind is bool:
+        if kind is int:
+            return value if -_SMALL < value < _SMALL else {"i": format(value, "x")}
+        if kind is str:
+            return _encode_str(value)
+        if value is None or kind is bool or kind is float:
             return value
+        if kind is list or kind is dict or kind is set:
+            return self.known(value) or self.container(value, kind, depth)
+        return self.other(value, kind, depth)
+
+    def known(self, container: Any) -> Tree:
+        """Return a reference to a list, dict or set that has been met before, or None."""
+        return None
+
+    def other(self, value: Any, kind: type, depth: int) -> Tree:
+        """Return the tree of anything but None and exact bool, int, float, str, list, dict, set."""
         if issubclass(kind, int):
-            number = int.__add__(value, 0)
-            return number if -_SMALL < number < _SMALL else {"i": format(number, "x")}
+            return self.value(int.__add__(value, 0), depth)
         if issubclass(kind, float):
             return float.__pos__(value)
         if issubclass(kind, str):
             return _encode_str(str.__str__(value))
-        if issubclass(kind, list):
-            return self._items(list.__iter__(value), depth)
         if issubclass(kind, tuple):
-            return {"t": self._items(tuple.__iter__(value), depth)}
-        if issubclass(kind, dict):
-            pairs = itertools.chain.from_iterable(dict.items(value))
-            return {"d": self._items(pairs, depth)}
-        if issubclass(kind, (set, frozenset)):
-            base = set if issubclass(kind, set) else frozenset
-            return {"s" if base is set else "z": self._items(base.__iter__(value), depth)}
+            return {"t": self.items(tuple.__iter__(value), depth)}
+        if issubclass(kind, (list, dict, set)):
+            return self.known(value) or self.container(value, kind, depth)
+        if issubclass(kind, frozenset):
+            return {"z": self.items(frozenset.__iter__(value), depth)}
         return self._rare(value, kind, depth)
 
-    def _items(self, items: Iterator[Any], depth: int) -> list[Tree]:
-        return [self.encode(item, depth + 1) for item in items]
+    def container(self, value: Any, kind: type, depth: int) -> Tree:
+        """Return the tree of a list, dict or set, or of an instance of their subclasses."""
+        if issubclass(kind, list):
+            return self.items(list.__iter__(value), depth)
+        if issubclass(kind, dict):
+            return {"d": self.items(itertools.chain.from_iterable(dict.items(value)), depth)}
+        return {"s": self.items(set.__iter__(value), depth)}
+
+    def items(self, items: Iterator[Any], depth: int) -> list[Tree]:
+        """Return the trees of the items of something that lies `depth` levels deep."""
+        return [self.value(item, depth + 1) for item in items]
 
     def _rare(self, value: Any, kind: type, depth: int) -> Tree:
         if issubclass(kind, bytes):
@@ -129,13 +151,13 @@ class _Encoder:
             return {"c": [complex.real.__get__(value), complex.imag.__get__(value)]}
         if kind is range:
             return {
-                "r": [self.encode(part, depth) for part in (value.start, value.stop, value.step)]
+                "r": [self.value(part, depth) for part in (value.start, value.stop, value.step)]
             }
         if hasattr(kind, "__next__"):
             items = list(itertools.islice(value, MAX_ITEMS + 1))
             if len(items) > MAX_ITEMS:
                 raise TooLarge(f"an iterator of more than {MAX_ITEMS} items")
-            return {"g": self._items(iter(items), depth)}
+            return {"g": self.items(iter(items), depth)}
         if not self._opaque or kind is Opaque:
             raise Inexpressible(f"a value of type {kind.__name__}")
         try:
@@ -161,39 +183,61 @@ def decode(tree: Tree) -> Any:
     Raises:
         CodecError: the tree cannot be a value after all.
     """
-    if isinstance(tree, list):
-        return [decode(item) for item in tree]
-    if not isinstance(tree, tuple):
-        return tree
-    tag, payload = tree
-    try:
-        return _DECODERS[tag](payload)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CodecError(f"malformed value with tag {tag!r}") from error
+    return Decoder().value(tree)
 
 
-def _decode_dict(payload: list[Tree]) -> dict[Any, Any]:
-    flat = map(decode, payload)
-    return dict(zip(flat, flat, strict=True))
+class Decoder:
+    """Rebuilds values from trees. `graph` extends it, by `keep` and by more tags."""
+
+    def value(self, tree: Tree) -> Any:
+        """Return the value of a tree."""
+        if isinstance(tree, list):
+            return self.sequence(tree)
+        if not isinstance(tree, tuple):
+            return tree
+        tag, payload = tree
+        try:
+            return self.tagged(tag, payload)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise CodecError(f"malformed value with tag {tag!r}") from error
+
+    def sequence(self, items: list[Tree]) -> list[Any]:
+        """Return the list with these items."""
+        return [self.value(item) for item in items]
+
+    def tagged(self, tag: str, payload: Tree) -> Any:
+        """Return the value of a tagged tree; the errors of built-in types are caught."""
+        if tag == "t":
+            return tuple(map(self.value, payload))
+        if tag == "d":
+            flat = map(self.value, payload)
+            return dict(zip(flat, flat, strict=True))
+        if tag == "s":
+            return set(map(self.value, payload))
+        if tag == "z":
+            return frozenset(map(self.value, payload))
+        if tag == "g":
+            return iter([self.value(item) for item in payload])
+        if tag == "r":
+            return range(*map(self.value, payload))
+        return _SCALARS[tag](payload)
 
 
-_DECODERS: dict[str, Callable[[Any], Any]] = {
-    "t": lambda payload: tuple(map(decode, payload)),
-    "s": lambda payload: set(map(decode, payload)),
-    "z": lambda payload: frozenset(map(decode, payload)),
-    "d": _decode_dict,
-    "g": lambda payload: iter([decode(item) for item in payload]),
+_SCALARS: dict[str, Callable[[Any], Any]] = {
     "i": lambda payload: int(payload, 16),
     "b": lambda payload: payload.encode("latin-1"),
     "u": lambda payload: payload.encode("latin-1").decode("utf-8", "surrogatepass"),
     "c": lambda payload: complex(*payload),
-    "r": lambda payload: range(*map(decode, payload)),
     "o": lambda payload: Opaque(*payload),
 }
 
 
-def check(tree: Tree) -> None:
+def check(tree: Tree, *, references: frozenset[str] = frozenset()) -> None:
     """Validate a tree that came from an untrusted side. Linear, builds nothing, cannot recurse.
+
+    Args:
+        tree: as a parsed message holds it.
+        references: further tags to let pass, with any tree as payload (see `graph`).
 
     Raises:
         TooLarge: beyond the caps.
@@ -212,6 +256,9 @@ def check(tree: Tree) -> None:
             stack.extend((item, depth + 1, False) for item in node)
         elif isinstance(node, tuple):
             tag, payload = node
+            if tag in references:
+                stack.append((payload, depth + 1, False))
+                continue
             stack.extend(
                 (item, depth + 1, need) for item, need in _children(tag, payload, hashable)
             )
@@ -301,12 +348,16 @@ class Frames:
         """Append bytes as they came."""
         self._buffer += data
 
-    def pop(self) -> Tree:
-        """Return the next message (a list), or None while it is incomplete.
+    @property
+    def empty(self) -> bool:
+        """Whether nothing has come since the last whole message."""
+        return not self._buffer
+
+    def cut(self) -> bytes | None:
+        """Return the next message as it came, or None while it is incomplete.
 
         Raises:
             TooLarge: the message is longer than the limit.
-            CodecError: it is not a JSON array in the dialect above.
         """
         if len(self._buffer) < 4:
             return None
@@ -317,12 +368,32 @@ class Frames:
             return None
         data = bytes(self._buffer[4:end])
         del self._buffer[:end]
-        try:
-            message = json.loads(data, object_pairs_hook=_tagged, parse_int=_small_int)
-        except RecursionError:
-            raise TooLarge("a message nested too deeply") from None
-        except ValueError as error:
-            raise CodecError("a message that is not the codec's JSON") from error
-        if not isinstance(message, list) or not message:
-            raise CodecError("a message that is not a list")
-        return message
+        return data
+
+    def pop(self) -> Tree:
+        """Return the next message (a list), or None while it is incomplete.
+
+        Raises:
+            TooLarge: the message is longer than the limit.
+            CodecError: it is not a JSON array in the dialect above.
+        """
+        data = self.cut()
+        return None if data is None else parse(data)
+
+
+def parse(data: bytes) -> Tree:
+    """Return the message (a list) in the payload of a frame.
+
+    Raises:
+        TooLarge: it is nested too deeply.
+        CodecError: it is not a JSON array in the dialect above.
+    """
+    try:
+        message = json.loads(data, object_pairs_hook=_tagged, parse_int=_small_int)
+    except RecursionError:
+        raise TooLarge("a message nested too deeply") from None
+    except ValueError as error:
+        raise CodecError("a message that is not the codec's JSON") from error
+    if not isinstance(message, list) or not message:
+        raise CodecError("a message that is not a list")
+    return message

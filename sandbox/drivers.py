@@ -12,41 +12,19 @@ or that lacks a name or a module, is broken, and a broken test is no verdict: `U
 
 from __future__ import annotations
 
-import ast
-import base64
-import functools
-import hashlib
-import importlib.util
-import marshal
-import zlib
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from typing import Protocol
 
+from . import bodies, bundle
 from .base import UnsupportedCase, WorkerDied
 from .relay import AssertOutcome, Ended, Relay, driver_limits
 from .types import AssertCase, Limits, Program, Status
 from .worker import Execution, Session
 
-_MODULES = ("codec", "driver_guest", "candidate_guest")
+_CANDIDATE = ("codec", "standard", "graph", "peers", "candidate_guest")
+_DRIVER = ("codec", "standard", "graph", "peers", "proxies", "driver_guest")
 _CANARY = b"print(42)"
-
-# Compiling the modules would cost more than most programs run; a guest of the same bytecode
-# version as the host takes the code as it is.
-_LOADER = """\
-import base64, marshal, sys, types, zlib
-from importlib._bootstrap_external import MAGIC_NUMBER
-same = MAGIC_NUMBER == {magic!a}
-parts = marshal.loads(zlib.decompress(base64.b64decode({code!a} if same else {text!a})))
-sys.modules["sbx_driver"] = types.ModuleType("sbx_driver")
-sys.modules["sbx_driver"].__path__ = []
-for name, part in parts:
-    module = types.ModuleType("sbx_driver." + name)
-    module.__package__ = "sbx_driver"
-    sys.modules[module.__name__] = module
-    exec(part if same else compile(part, "<guest>/%s.py" % name, "exec"), module.__dict__)
-"""
 
 
 class SessionPool(Protocol):
@@ -61,10 +39,9 @@ class SessionPool(Protocol):
         ...
 
 
-@functools.cache
 def fingerprint() -> str:
     """Return a short hash of everything that this module puts into guests."""
-    return hashlib.sha256(_loader(_magic()).encode()).hexdigest()[:16]
+    return bundle.fingerprint((*_CANDIDATE, *_DRIVER))
 
 
 def judge(
@@ -89,8 +66,8 @@ def judge(
         SandboxError: a worker failed.
     """
     sources = (
-        candidate_source(program, case.entry_point),
-        _driver_source(case.body, case.helpers, case.entry_point),
+        candidate_source(program, case),
+        driver_source(case),
     )
     relay = Relay(case, limits)
     try:
@@ -131,67 +108,28 @@ def _attempt(
     raise broken
 
 
-def candidate_source(program: Program, entry_point: str) -> bytes:
+def candidate_source(program: Program, case: AssertCase) -> bytes:
     """Return what runs in the program's guest."""
-    call = f"module.serve({program.source!a}, {entry_point!a})\n"
-    return (_loader(_magic()) + call).encode()
-
-
-@functools.lru_cache(maxsize=1024)
-def _driver_source(body: str, helpers: str, entry_point: str) -> bytes:
-    call_check = _check_body(body, entry_point)
-    arguments = (_completed(helpers), body, entry_point, call_check)
-    call = f"sys.modules['sbx_driver.driver_guest'].drive{arguments!a}\n"
-    return (_loader(_magic()) + call).encode()
-
-
-def _check_body(body: str, entry_point: str) -> bool:
-    """Validate a test body; return whether its `check` still has to be called."""
-    try:
-        statements = ast.parse(body).body
-    except (SyntaxError, ValueError) as error:
-        raise UnsupportedCase(f"the test body does not compile: {error}") from error
-    defines = any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in statements)
-    nodes = [node for top in statements for node in ast.walk(top)]
-    if not defines and entry_point not in {n.id for n in nodes if isinstance(n, ast.Name)}:
-        raise UnsupportedCase(
-            f"the test body neither defines `check(candidate)` nor mentions {entry_point!r}, "
-            "so it could not fail"
-        )
-    calls = any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check"
-        for top in statements
-        if not isinstance(top, ast.FunctionDef)
-        for node in ast.walk(top)
-    )
-    return defines and not calls
-
-
-def _completed(helpers: str) -> str:
-    """Return helpers that compile: a prompt may end at the head of the function to be written."""
-    for text in (helpers, f"{helpers.rstrip()}\n    pass\n"):
-        try:
-            ast.parse(text)
-        except (SyntaxError, ValueError):
-            continue
-        return text
-    raise UnsupportedCase("the trusted helpers of the test do not compile")
-
-
-def _magic() -> bytes:
-    return importlib.util.MAGIC_NUMBER
-
-
-@functools.cache
-def _loader(magic: bytes) -> str:
-    folder = Path(__file__).parent
-    texts = [(name, (folder / f"{name}.py").read_text("utf-8")) for name in _MODULES]
-    code = [
-        (name, compile(text, f"<guest>/{name}.py", "exec", dont_inherit=True))
-        for name, text in texts
+    body = bodies.read(case.body, case.helpers, case.entry_point)
+    units = [
+        unit
+        for name in body.shared
+        if name in program.source and not isinstance(body.classes[name], str)
+        for unit in body.classes[name]
     ]
-    return _LOADER.format(magic=magic, code=_packed(code), text=_packed(texts))
+    arguments = (program.source, case.entry_point, units, body.shared)
+    return bundle.source(_CANDIDATE, f"module.serve{arguments!a}")
 
 
-def _packed(value: object) -> str:
-    return base64.b64encode(zlib.compress(marshal.dumps(value), 9)).decode()  # type: ignore[arg-type]
+def driver_source(case: AssertCase) -> bytes:
+    """Return what runs in the test's guest."""
+    body = bodies.read(case.body, case.helpers, case.entry_point)
+    options = {
+        "call_check": body.call_check,
+        "definitions": dict(body.classes),
+        "shared": body.shared,
+        "subjects": body.subjects,
+        "tests": body.tests,
+    }
+    arguments = (body.helpers, case.body, case.entry_point)
+    return bundle.source(_DRIVER, f"module.drive(*{arguments!a}, **{options!a})")

@@ -14,13 +14,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from .base import UnsupportedCase, WorkerDied
-from .codec import CodecError, Frames, TooLarge, Tree, check, pack
+from .codec import CodecError, Frames, TooLarge, Tree, check, parse
+from .graph import TAGS
 from .types import AssertCase, Limits, Status
 from .worker import Execution, Session, WorkerFault
 
 ARGUMENT_BYTES = 1 << 24
 """The longest message from a test to a program."""
+MAX_CALLBACKS = 100_000
+"""How often a program may call functions of its test."""
 _DRIVER_CPU_S = 10.0
+_DONE = b'["done",'
 _MARGIN_S = 30.0
 """How much later than its wall-clock limit a worker may report the end of a session."""
 
@@ -66,16 +70,19 @@ class Relay:
         self._case = case
         self._inbox = Frames(limits.output_bytes)
         self._answered = 0
+        self._callbacks = 0
+        self._ready = b""
 
     def load(self, program: Session) -> Ended | None:
         """Wait until the program has been loaded; return a verdict if it could not be."""
         self._program = program
         self._deadline = time.monotonic() + self.limits.wall_limit_s + _MARGIN_S
         try:
-            kind, *rest = self._from_program("while it was loaded")
+            frame, kind, *rest = self._from_program("while it was loaded")
         except Ended as verdict:
             return verdict
-        if kind == "ready":
+        if kind == "ready" and len(rest) == 1:
+            self._ready = frame
             return None
         if kind == "missing":
             message = f"the program defines no function {self._case.entry_point!r}"
@@ -94,18 +101,20 @@ class Relay:
         """
         frames = Frames(ARGUMENT_BYTES)
         trace = ""
+        driver.send(_framed(self._ready))
         while True:
-            kind, *rest = self._from_driver(driver, frames)
-            if kind == "done":
+            frame = self._from_driver(driver, frames)
+            if frame.startswith(_DONE):
+                _, *rest = parse(frame)
                 return self._conclude(*rest, trace=trace)
-            self._to_program("call", *map(_untupled, rest))
-            answer, trace = self._answer()
+            self._to_program(frame)
+            frame, trace = self._answer()
             self._answered += 1
-            driver.send(pack(_untupled(answer)))
+            driver.send(_framed(frame))
 
     def settle(self, ended: Ended) -> AssertOutcome:
         """Let the program end, and weigh the kernel's facts against the verdict of the relay."""
-        self._to_program("stop")
+        self._to_program(b'["stop"]')
         if ended.status is Status.ACCEPTED:
             self._drain()
         with self._blaming_program():
@@ -122,15 +131,21 @@ class Relay:
             status=status, execution=facts, message=ended.message, trace=ended.trace
         )
 
-    def _answer(self) -> tuple[list[Tree], str]:
-        """Wait for the answer to a call; return it for the driver, and a traceback if it raised."""
-        kind, *rest = self._from_program("during a call")
-        if kind == "returned" and len(rest) == 2 and _is_change(rest[1]):
-            return ["returned", *rest], ""
-        if kind == "raised" and len(rest) == 4 and _all_strings(rest[2:], 2):
-            names, arguments, message, trace = rest
-            if isinstance(names, list) and _all_strings(names, len(names)):
-                return ["raised", names, arguments, message], trace
+    def _answer(self) -> tuple[bytes, str]:
+        """Wait for the program's answer or callback; return it, and a traceback if it raised."""
+        frame, kind, *rest = self._from_program("during a call")
+        if kind == "returned" and len(rest) == 1:
+            return frame, ""
+        if kind == "raised" and len(rest) == 3 and _all_strings(rest[1:], 2):
+            return frame, str(rest[2])
+        if kind == "callback" and len(rest) == 1:
+            self._callbacks += 1
+            if self._callbacks > MAX_CALLBACKS:
+                raise Ended(
+                    Status.RUNTIME_ERROR,
+                    f"it called functions of the test more than {MAX_CALLBACKS} times",
+                )
+            return frame, ""
         if kind == "too_large":
             raise _too_large()
         raise _forged()
@@ -142,7 +157,11 @@ class Relay:
         place = f" in `{statement}`" if statement else ""
         if kind == "unsupported":
             raise UnsupportedCase(f"test {self._case.name!r}{place}: {text}")
-        if kind == "broken" or not answered:
+        if kind == "forged":
+            raise _forged()
+        if kind == "too_large":
+            raise _too_large()
+        if kind == "broken" or (not answered and kind != "candidate"):
             what = text or "it never calls the function"
             raise UnsupportedCase(f"test {self._case.name!r} is broken{place}: {what}")
         if kind == "passed":
@@ -156,32 +175,35 @@ class Relay:
         raise Ended(Status.WRONG_ANSWER, f"{text}{place}{note}")
 
     def _from_program(self, when: str) -> list[Tree]:
-        """Return the program's next message.
+        """Return the program's next message: the frame that it came in, then its parts.
 
         Raises:
             Ended: it sent none, or none that it may send.
         """
         try:
-            while (message := self._inbox.pop()) is None:
+            while (frame := self._inbox.cut()) is None:
                 left = self._deadline - time.monotonic()
                 with self._blaming_program():
                     data = self._program.receive(max(0.0, left))
                 if data is None:
                     raise Ended(None, f"the program ended {when}")
                 self._inbox.feed(data)
-            check(message)
+            message = parse(frame)
+            check(message, references=TAGS)
         except TooLarge as error:
             raise _too_large() from error
         except CodecError as error:
             raise _forged() from error
         except TimeoutError as error:
             raise Ended(Status.TIME_LIMIT_EXCEEDED, f"the program was silent {when}") from error
-        return list(message)
+        if not self._inbox.empty:
+            raise _forged()  # it speaks only when it is spoken to
+        return [frame, *message]
 
-    def _from_driver(self, driver: Session, frames: Frames) -> list[Tree]:
+    def _from_driver(self, driver: Session, frames: Frames) -> bytes:
         limit = self.limits.wall_limit_s + 6 * _DRIVER_CPU_S + _MARGIN_S
         try:
-            while (message := frames.pop()) is None:
+            while (frame := frames.cut()) is None:
                 data = driver.receive(limit)
                 if data is None:
                     raise self._blame_for_driver(driver)
@@ -192,7 +214,7 @@ class Relay:
             ) from error
         except TimeoutError as error:
             raise WorkerDied(f"the driver of test {self._case.name!r} fell silent") from error
-        return list(message)
+        return frame
 
     def _blame_for_driver(self, driver: Session) -> Exception:
         """Return the verdict on a test that ended without a word.
@@ -218,9 +240,9 @@ class Relay:
         except TimeoutError:
             pass  # `finish` kills it
 
-    def _to_program(self, *message: Tree) -> None:
+    def _to_program(self, frame: bytes) -> None:
         with self._blaming_program():
-            self._program.send(pack(list(message)))
+            self._program.send(_framed(frame))
 
     @contextlib.contextmanager
     def _blaming_program(self) -> Iterator[None]:
@@ -244,26 +266,12 @@ def _memory(text: str) -> Status | None:
     return Status.MEMORY_LIMIT_EXCEEDED if text.startswith("MemoryError") else None
 
 
-def _is_change(tree: Tree) -> bool:
-    """Return whether a checked tree says how arguments changed: None, or [list, dict]."""
-    if tree is None:
-        return True
-    if not (isinstance(tree, list) and len(tree) == 2 and isinstance(tree[0], list)):
-        return False
-    return isinstance(tree[1], tuple) and tree[1][0] == "d"
-
-
 def _all_strings(values: list[Tree], count: int) -> bool:
     return len(values) == count and all(isinstance(value, str) for value in values)
 
 
-def _untupled(tree: Tree) -> Tree:
-    """Return the JSON-able form of a parsed tree: tags become objects again."""
-    if isinstance(tree, list):
-        return [_untupled(item) for item in tree]
-    if isinstance(tree, tuple):
-        return {tree[0]: _untupled(tree[1])}
-    return tree
+def _framed(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
 
 
 def _statement(body: str, line: int) -> str:

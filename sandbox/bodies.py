@@ -1,0 +1,172 @@
+"""Reading test bodies before they run: what they call, import and define.
+
+All of it is read from the trusted text, so no program can influence what is found here.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .base import UnsupportedCase
+from .definitions import Refused, Unit, class_names, units
+
+MODULE = "solution"
+"""The name under which a body may import the program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """What is known about a test."""
+
+    helpers: str
+    """The helpers, completed so that they compile."""
+    call_check: bool
+    """Whether its `check` has to be called with the function."""
+    names: tuple[str, ...]
+    """The names by which it knows the program: the entry point and what it imports."""
+    subjects: tuple[str, ...]
+    """Those of them that it uses as classes."""
+    tests: tuple[str, ...]
+    """Test functions and classes that have to be run at the end, as pytest would."""
+    shared: tuple[str, ...]
+    """Names of classes of the helpers, whose instances travel by value."""
+    classes: Mapping[str, tuple[Unit, ...] | str]
+    """By qualified name of each class of helpers and body: its definition for the program, after
+    what it needs, or why the program must not see it."""
+
+
+@functools.lru_cache(maxsize=1024)
+def read(body: str, helpers: str, entry_point: str) -> Body:
+    """Read a test.
+
+    Raises:
+        UnsupportedCase: it does not compile, could not fail, or needs what there is not.
+    """
+    try:
+        tree = ast.parse(body)
+    except (SyntaxError, ValueError) as error:
+        raise UnsupportedCase(f"the test body does not compile: {error}") from error
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.AsyncFunctionDef, ast.Await)):
+            raise UnsupportedCase("the test body is asynchronous code, which cannot be carried")
+    defines = any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body)
+    imported, modules = _imports(tree)
+    if not (defines or imported or modules or entry_point in _names(tree)):
+        raise UnsupportedCase(
+            f"the test body neither defines `check(candidate)` nor mentions {entry_point!r}, "
+            "so it could not fail"
+        )
+    helpers = _completed(helpers)
+    shared = [name for name in class_names(helpers) if "." not in name and name != entry_point]
+    names = (entry_point, *imported)
+    return Body(
+        helpers=helpers,
+        call_check=defines and "check" not in _called_at_top(tree),
+        names=names,
+        subjects=tuple(sorted(_subjects(tree, set(names), modules))),
+        tests=() if defines else tuple(_tests(tree)),
+        shared=tuple(shared),
+        classes=_classes((helpers, body), frozenset(names) | modules),
+    )
+
+
+def _completed(helpers: str) -> str:
+    """Return helpers that compile: a prompt may end at the head of the function to be written."""
+    for text in (helpers, f"{helpers.rstrip()}\n    pass\n"):
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError):
+            continue
+        return text
+    raise UnsupportedCase("the trusted helpers of the test do not compile")
+
+
+def _classes(texts: tuple[str, str], secrets: frozenset[str]) -> dict[str, tuple[Unit, ...] | str]:
+    found: dict[str, tuple[Unit, ...] | str] = {}
+    for name in itertools.chain.from_iterable(map(class_names, texts)):
+        try:
+            found[name] = tuple(units(texts, name, secrets))
+        except Refused as error:
+            found[name] = str(error)
+    return found
+
+
+def _names(tree: ast.Module) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _imports(tree: ast.Module) -> tuple[list[str], set[str]]:
+    """Return the names imported from the program, and the names of the program as a module."""
+    names: list[str] = []
+    modules: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == MODULE:
+            names += [alias.asname or alias.name for alias in node.names]
+        elif isinstance(node, ast.Import):
+            modules |= {a.asname or a.name for a in node.names if a.name == MODULE}
+    return names, modules
+
+
+def _called_at_top(tree: ast.Module) -> set[str]:
+    """Return the names that are called outside of functions and classes."""
+    return {
+        node.func.id
+        for top in tree.body
+        if not isinstance(top, (ast.FunctionDef, ast.ClassDef))
+        for node in ast.walk(top)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+
+
+def _tests(tree: ast.Module) -> Iterator[str]:
+    called = _called_at_top(tree)
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            cases = any("TestCase" in ast.unparse(base) for base in node.bases)
+            if node.name.startswith("Test") or cases:
+                yield node.name
+        elif isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+            needed = len(node.args.posonlyargs + node.args.args) - len(node.args.defaults)
+            if needed > 0 and not node.decorator_list:
+                if node.name in called:
+                    continue
+                raise UnsupportedCase(f"{node.name} needs fixtures of pytest")
+            if node.name not in called:
+                yield node.name
+
+
+def _subjects(tree: ast.Module, names: set[str], modules: set[str]) -> set[str]:
+    """Return the capitalised names of the program whose use shows that they are classes."""
+
+    def named(node: ast.AST | None) -> str | None:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return node.attr if node.value.id in modules else None
+        return node.id if isinstance(node, ast.Name) and node.id in names else None
+
+    made: dict[str, str] = {}
+    found: set[str | None] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            name = named(node.value.func)
+            targets = (target.id for target in node.targets if isinstance(target, ast.Name))
+            made.update(dict.fromkeys(targets, name) if name else {})
+    for node in ast.walk(tree):
+        if isinstance(node, ast.withitem) and isinstance(node.context_expr, ast.Call):
+            found.add(named(node.context_expr.func))
+        elif isinstance(node, ast.Call) and _function(node) == "isinstance":
+            found.add(named(node.args[-1]))
+        elif isinstance(node, ast.Attribute):
+            owner = node.value
+            found.add(named(owner.func if isinstance(owner, ast.Call) else owner))
+            if isinstance(owner, ast.Name):
+                found.add(made.get(owner.id))
+    return {name for name in found if name and name[:1].isupper()}
+
+
+def _function(node: ast.Call) -> str:
+    """Return the name of a called function, or an empty one."""
+    return node.func.id if isinstance(node.func, ast.Name) and node.args else ""
