@@ -176,8 +176,10 @@ class StdioCase:
 class FunctionCase:
     """Call a function of the program, compare what it returns. `expected` never enters its guest.
 
-    The program is imported, not run as `__main__`. Arguments and values are made of None, bool,
-    int, float, str, list, tuple, dict, set, frozenset, bytes, complex and range.
+    The program is imported, not run as `__main__`, in a process of its own for each case. Arguments
+    and values are made of None, bool, int, float, str, list, tuple, dict, set, frozenset, bytes,
+    complex and range. `Limits.output_bytes` bounds the value returned, as it is encoded; what the
+    function prints counts as standard error.
     """
 
     name: str

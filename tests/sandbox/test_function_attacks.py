@@ -92,6 +92,10 @@ def test_an_honest_function_is_accepted_and_a_wrong_one_is_not(grader: Grader) -
         ("import sys\nsys.modules.clear()\ndef f(x): return 1", WA),
         ("import os\nos.write = lambda fd, data: len(data)\ndef f(x): return 42", RE),
         ("import os\nos._exit = lambda code: None\ndef f(x): return 1", WA),
+        # Programs that are too much for the compiler do not compile.
+        ("x = " + "-" * 100_000 + "1\ndef f(x): return 42", Status.COMPILE_ERROR),
+        ("x = " + "(" * 100_000 + ")" * 100_000, Status.COMPILE_ERROR),
+        ("\0def f(x): return 42", Status.COMPILE_ERROR),
         # Values without an end.
         ("def f(x):\n  a = []\n  a.append(a)\n  return a", OLE),
         ("def f(x):\n  a = []\n  for _ in range(90000): a = [a]\n  return a", OLE),
@@ -107,6 +111,7 @@ def test_an_honest_function_is_accepted_and_a_wrong_one_is_not(grader: Grader) -
             TLE,
         ),
     ],
+    ids=lambda value: repr(value[:60]) if isinstance(value, str) else None,
 )
 def test_what_is_not_the_value_is_not_accepted(
     grader: Grader, program: str, status: Status
@@ -134,6 +139,7 @@ def test_what_is_not_the_value_is_not_accepted(
             WA,
         ),
     ],
+    ids=lambda value: repr(value[-60:]) if isinstance(value, str) else None,
 )
 def test_writing_to_every_descriptor_is_no_way_to_a_verdict(
     grader: Grader, program: str, status: Status

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sandbox import (
     CaseResult,
@@ -20,9 +22,13 @@ from sandbox import (
     UnsupportedCase,
     ValueChecker,
     bundle,
+    values,
 )
+from sandbox.codec import pack
+from sandbox.functions import outcome
 from sandbox.local import LocalBackend
 from sandbox.pool import WorkerPool
+from sandbox.worker import Execution
 
 TWO_SUM = """
 class Solution:
@@ -143,15 +149,15 @@ def test_each_case_runs_in_a_process_of_its_own(grader: Grader) -> None:
 
 
 def test_arguments_and_values_keep_their_types(grader: Grader) -> None:
-    values: list[Any] = [
+    kinds: list[Any] = [
         *(None, True, 0, -5, 10**400, 1.5, -0.0, math.inf, "é\x00\n", "\ud800"),
         *([1, [2]], {"a": [1]}, {1: 2, (3, 4): None}, {1, 2}, frozenset({"x"})),
         *(b"\x00\xff", 1 + 2j, range(0, 10, 3)),
     ]
     shown = "def f(x): return [type(x).__name__, x]"
-    cases = [call(value, expected=[type(value).__name__, value]) for value in values]
+    cases = [call(value, expected=[type(value).__name__, value]) for value in kinds]
     report = grader.grade(Program(shown), cases)
-    assert [case.message for case in report.cases] == [""] * len(values)
+    assert [case.message for case in report.cases] == [""] * len(kinds)
     assert report.accepted
 
 
@@ -227,16 +233,16 @@ def nodes(kind: str, given: Any, expected: Any) -> FunctionCase:
 
 
 def test_linked_lists_and_trees_travel_as_arrays(grader: Grader) -> None:
-    for given, expected in (([1, 2, 3], [3, 2, 1]), ([], []), ([7], [7]), ([], None)):
-        case = nodes("ListNode", given, expected)
+    for array, expected in (([1, 2, 3], [3, 2, 1]), ([], []), ([7], [7]), ([], None)):
+        case = nodes("ListNode", array, expected)
         assert judged(grader, REVERSE, case).status is Status.ACCEPTED
-    for given, expected in (
+    for array, expected in (
         ([4, 2, 7, 1, 3, 6, 9], [4, 7, 2, 9, 6, 3, 1]),
         ([], []),
         ([1, None, 2, 3], [1, 2, None, None, 3]),
         ([1, 2], [1, None, 2, None]),
     ):
-        case = nodes("TreeNode", given, expected)
+        case = nodes("TreeNode", array, expected)
         result = judged(grader, INVERT, case)
         assert result.status is Status.ACCEPTED, result
     assert judged(grader, REVERSE, nodes("ListNode", [1, 2], [1, 2])).status is (
@@ -340,3 +346,37 @@ def test_order_is_an_option_of_the_comparison(grader: Grader) -> None:
     ):
         checker = ValueChecker(order=order)  # type: ignore[arg-type]
         assert judged(grader, source, call(expected=expected, checker=checker)).status is status
+
+
+trees = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=3)
+    | st.builds(
+        lambda tag, text: {tag: text}, st.sampled_from("ibuoz"), st.text("-0f\xff", max_size=4)
+    )
+    | st.builds(lambda parts: {"c": parts}, st.lists(st.floats(), min_size=2, max_size=2)),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.builds(
+            lambda tag, items: {tag: items},
+            st.sampled_from("tszdgrochx"),
+            st.lists(inner, max_size=4),
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.binary(max_size=40) | trees.map(lambda tree: pack(["returned", tree])))
+def test_nothing_that_a_program_sends_upsets_the_host(sent: bytes) -> None:
+    status, message, tree = outcome(Execution(status=None, stdout=b"R" + sent), "f")
+    assert status in (None, Status.RUNTIME_ERROR, Status.OUTPUT_LIMIT_EXCEEDED)
+    if status is None:
+        for checker in (ValueChecker(), ValueChecker(order="any", iterables=True)):
+            values.explain(tree, ["no such value"], checker)
+        assert isinstance(values.show(tree), str)
+    else:
+        assert message
