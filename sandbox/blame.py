@@ -49,27 +49,45 @@ class Workers(Protocol):
         ...
 
 
-def run(workers: Workers, source: bytes, stdin: bytes, limits: Limits) -> Execution:
+def run(
+    workers: Workers,
+    source: bytes,
+    stdin: bytes,
+    limits: Limits,
+    *,
+    first: WorkerFault | None = None,
+) -> Execution:
     """Run a program; where workers break, find out whether the program breaks them.
+
+    Args:
+        workers: where to run it.
+        source: the program.
+        stdin: its input.
+        limits: hold for each run.
+        first: what came of a run of it that has been made already.
 
     Raises:
         WorkerDied: it could not be settled that the program did it.
         SandboxError: no worker could be started.
     """
     faults: list[WorkerFault] = []
+    fault = first
     while _evidence(faults) < _EVIDENCE:
-        try:
-            execution = workers.run(source, stdin, limits)
-        except WorkerFault as fault:
-            _log.warning("%s", fault)
-            faults.append(fault)
-        else:
-            return replace(execution, retried=True) if faults else execution
+        if fault is None:
+            try:
+                execution = workers.run(source, stdin, limits)
+            except WorkerFault as error:
+                fault = error
+            else:
+                return replace(execution, retried=True) if faults else execution
+        _log.warning("%s", fault)
+        faults.append(fault)
         if len(faults) == _ATTEMPTS and _evidence(faults) < _EVIDENCE:
             raise WorkerDied(
                 f"{_ATTEMPTS} workers were lost, not all of them through the program: "
                 + "; ".join(map(str, faults))
-            ) from faults[-1]
+            ) from fault
+        fault = None
         workers.refresh()
     try:
         canary = workers.run(_CANARY, _CANARY_INPUT, _CANARY_LIMITS)
@@ -92,15 +110,15 @@ def _evidence(faults: Sequence[WorkerFault]) -> int:
 def may_be_a_victim(execution: Execution, limits: Limits, *, overloaded: bool) -> bool:
     """Whether a result may come of the machine's state and has to be confirmed by a run alone.
 
-    That is so of a run that the wall clock ended, having had little CPU time on a busy machine;
-    and always of one that the kernel killed for memory, since a machine that runs out of memory
-    kills programs before all others.
+    That is so of a run that the wall clock ended on a busy machine, its CPU time not used up; and
+    always of one that the kernel killed for memory, since a machine that runs out of memory kills
+    programs before all others.
     """
     if execution.status is Status.MEMORY_LIMIT_EXCEEDED:
         return execution.signal is not None
     return (
         execution.status is Status.TIME_LIMIT_EXCEEDED
-        and execution.cpu_s < 0.5 * limits.cpu_s
+        and execution.cpu_s < limits.cpu_s
         and overloaded
     )
 

@@ -70,8 +70,7 @@ def connect() -> docker.DockerClient:
     environment = engine_environment()
     host = environment.get("DOCKER_HOST", _DEFAULT_HOST)
     try:
-        # The SDK would leave its socket open behind a failure.
-        if host.startswith("unix://") and not listens(host.removeprefix("unix://")):
+        if _is_away(host):
             raise ConnectionRefusedError("nothing listens on that socket")
         # Asks for the engine's version, so an engine that hangs is found out here.
         return docker.from_env(timeout=_ANSWER_S, environment=environment)
@@ -81,6 +80,18 @@ def connect() -> docker.DockerClient:
             f"no Docker engine answers at {host}: {error}; start one or set DOCKER_HOST; "
             "`mars-envs sandbox doctor` says what else can be tried"
         ) from error
+
+
+def _engine() -> str:
+    return engine_environment().get("DOCKER_HOST", _DEFAULT_HOST)
+
+
+def _is_away(host: str) -> bool:
+    """Whether no one listens at that address, as far as is known without asking.
+
+    The SDK would leave its socket open behind a failure.
+    """
+    return host.startswith("unix://") and not listens(host.removeprefix("unix://"))
 
 
 class DockerBackend:
@@ -192,13 +203,13 @@ class DockerBackend:
         """
         image = self.image()
         name = f"sbx-{_run}-{os.getpid()}-{next(_counter)}"
-        client = connect()
+        engine, client = _engine(), connect()
         try:
             self._reap_once(client)
-            _remove_leftovers(client)
-            transport = self._launch(client, name, image)
+            _remove_leftovers(client, engine)
+            transport = self._launch(client, engine, name, image)
         except BaseException:
-            _remove_or_remember(client, name)
+            _remove_or_remember(client, engine, name)
             client.close()
             raise
         worker = GuestWorker(name, transport, memory_mb=self._memory_mb)
@@ -215,11 +226,14 @@ class DockerBackend:
             self._reaped = True
         reap_containers(client)
 
-    def _launch(self, client: docker.DockerClient, name: str, image: str) -> ContainerTransport:
+    def _launch(
+        self, client: docker.DockerClient, engine: str, name: str, image: str
+    ) -> ContainerTransport:
         import docker.errors
         import requests
 
         client.api.timeout = _API_S
+        stream = None
         try:
             client.api.create_container(
                 image,
@@ -238,9 +252,11 @@ class DockerBackend:
             stream = client.api.attach_socket(
                 name, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
             )
-            transport = ContainerTransport(client, name, stream)
+            transport = ContainerTransport(client, engine, name, stream)
             client.api.start(name)
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+            if stream is not None:
+                _hang_up(stream)
             raise SandboxUnavailable(
                 f"the engine did not start a container from {image}: {error}; "
                 "`mars-envs sandbox doctor` says more"
@@ -295,8 +311,9 @@ def missing_guarantees(info: dict[str, Any], runtime: str | None) -> frozenset[G
 class ContainerTransport:
     """A container's standard streams, through the engine's attach call."""
 
-    def __init__(self, client: docker.DockerClient, name: str, stream: Any) -> None:
+    def __init__(self, client: docker.DockerClient, engine: str, name: str, stream: Any) -> None:
         self._client = client
+        self._engine = engine
         self._name = name
         self._stream = stream
         self._socket = getattr(stream, "_sock", stream)
@@ -348,7 +365,7 @@ class ContainerTransport:
 
     def lost_from_outside(self) -> bool:
         """Return whether the engine knows nothing that speaks against the program."""
-        return autopsy.lost_from_outside(self._client, self._name)
+        return _is_away(self._engine) or autopsy.lost_from_outside(self._client, self._name)
 
     def diagnosis(self) -> str:
         """Return the last of what was said on standard error."""
@@ -367,36 +384,35 @@ class ContainerTransport:
             return
         self._closed = True
         if os.getpid() == self._owner:
-            _remove_or_remember(self._client, self._name)
-        # In this order: what is read through must not find what it reads from closed (ValueError).
-        with contextlib.suppress(OSError, ValueError):
-            response = getattr(self._stream, "_response", None)
-            if response is not None:
-                response.close()
-            self._stream.close()
-            self._socket.close()
+            _remove_or_remember(self._client, self._engine, self._name)
+        _hang_up(self._stream)
         self._client.close()
+
+
+def _hang_up(stream: Any) -> None:
+    """Close an attached stream: the SDK's response, its reader and the socket in it."""
+    # In this order: what is read through must not find what it reads from closed (ValueError).
+    for end in (getattr(stream, "_response", None), stream, getattr(stream, "_sock", None)):
+        with contextlib.suppress(OSError, ValueError):
+            if end is not None:
+                end.close()
 
 
 _leftovers: set[tuple[str, str]] = set()
 """Engine and name of each container that could not be removed when it was due."""
 
 
-def _remove_or_remember(client: docker.DockerClient, name: str) -> None:
+def _remove_or_remember(client: docker.DockerClient, engine: str, name: str) -> None:
     """Remove a container; if the engine is away or hangs, do it when the next one is made."""
     client.api.timeout = _ANSWER_S
-    if remove_container(client, name) is None:
-        _leftovers.add((_engine(), name))
+    if _is_away(engine) or remove_container(client, name) is None:
+        _leftovers.add((engine, name))
 
 
-def _remove_leftovers(client: docker.DockerClient) -> None:
-    for engine, name in tuple(_leftovers):
-        if engine == _engine() and remove_container(client, name) is not None:
-            _leftovers.discard((engine, name))
-
-
-def _engine() -> str:
-    return engine_environment().get("DOCKER_HOST", _DEFAULT_HOST)
+def _remove_leftovers(client: docker.DockerClient, engine: str) -> None:
+    for place, name in tuple(_leftovers):
+        if place == engine and remove_container(client, name) is not None:
+            _leftovers.discard((place, name))
 
 
 def remove_container(client: docker.DockerClient, name: str) -> bool | None:

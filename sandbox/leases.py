@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 from .base import SandboxError
 from .types import Limits
@@ -49,15 +49,29 @@ class Lease:
             WorkerFault: the worker broke, and has been closed.
             SandboxError: no worker could be started, or the lease has been ended.
         """
+        return next(self.run_batch(source, [stdin], limits))
+
+    def run_batch(
+        self, source: bytes, stdins: Sequence[bytes], limits: Limits
+    ) -> Iterator[Execution]:
+        """Run a program on one input after another, until the worker can no longer be used.
+
+        Yields:
+            One execution for each input; fewer if the worker became unusable, but at least one.
+
+        Raises:
+            WorkerFault: the worker broke, and has been closed.
+            SandboxError: no worker could be started, or the lease has been ended.
+        """
         worker = self._worker()
         try:
-            execution = worker.run(source, stdin, limits)
+            for execution in worker.run_batch(source, stdins, limits):
+                self.check()
+                yield execution
         except WorkerFault:
             self.discard()
             self.check()
             raise
-        self.check()
-        return execution
 
     def open(self, source: bytes, limits: Limits) -> Session:
         """Start a program with a channel.

@@ -24,6 +24,7 @@ from typing import Self
 
 from . import blame, cancel, load
 from .base import Capabilities, WorkerDied
+from .batches import Plan
 from .leases import Lease, Slot, TrackedSession
 from .line import WaitingLine
 from .types import Limits
@@ -126,12 +127,15 @@ class WorkerPool:
             SandboxError: no worker could be started, or the pool has been closed.
         """
         executions: list[Execution] = []
+        plan = Plan(eager=stop is None)
         with self._lease() as lease:
-            for stdin in stdins:
-                execution = self._run_settled(lease, source, stdin, limits)
-                executions.append(execution)
-                if stop is not None and stop(execution):
-                    break
+            while len(executions) < len(stdins):
+                batch = plan.next_batch(stdins, len(executions))
+                for execution in self._run_batch(lease, source, batch, limits):
+                    plan.learn(execution)
+                    executions.append(execution)
+                    if stop is not None and stop(execution):
+                        return executions
         return executions
 
     @contextlib.contextmanager
@@ -201,8 +205,29 @@ class WorkerPool:
     ) -> None:
         self.close()
 
-    def _run_settled(self, lease: Lease, source: bytes, stdin: bytes, limits: Limits) -> Execution:
-        execution = blame.run(lease, source, stdin, limits)
+    def _run_batch(
+        self, lease: Lease, source: bytes, stdins: Sequence[bytes], limits: Limits
+    ) -> Iterator[Execution]:
+        """Yield settled results for the first inputs of a batch, for at least one of them."""
+        runs: list[Execution] = []
+        fault: WorkerFault | None = None
+        try:
+            for run in lease.run_batch(source, stdins, limits):
+                runs.append(run)  # one by one: those before a fault count
+        except WorkerFault as error:
+            fault = error
+        # Only now: a run that is repeated may need the worker.
+        for stdin, execution in zip(stdins, runs, strict=False):
+            yield self._settled(lease, source, stdin, limits, execution)
+        if fault is not None:
+            stdin = stdins[len(runs)]
+            execution = blame.run(lease, source, stdin, limits, first=fault)
+            yield self._settled(lease, source, stdin, limits, execution)
+
+    def _settled(
+        self, lease: Lease, source: bytes, stdin: bytes, limits: Limits, execution: Execution
+    ) -> Execution:
+        """Return a result that counts: this one, or that of a repetition."""
         if self.is_suspicious(execution, limits):
             _log.info("repeating a run alone: %s may be its neighbours' doing", execution.status)
             with self._suspended(lease), self._lease(alone=True) as quiet:

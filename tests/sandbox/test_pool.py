@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
 from sandbox.base import Capabilities, QueueFull, SandboxError, WorkerDied
+from sandbox.batches import Plan
 from sandbox.bubblewrap import BubblewrapBackend
 from sandbox.cancel import Cancellation
 from sandbox.pool import WorkerPool
@@ -19,6 +22,7 @@ from sandbox.worker import Execution, Session, WorkerFault
 
 LIMITS = Limits(cpu_s=1.0)
 OK = Execution(status=None, exit_code=0, stdout=b"42\n")
+SLEEPER = Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=0.1)
 Script = Callable[[bytes], Execution]
 
 
@@ -34,6 +38,14 @@ class ScriptedWorker:
     def run(self, source: bytes, stdin: bytes, limits: Limits) -> Execution:
         self.programs.append(source)
         return self._script(source)
+
+    def run_batch(
+        self, source: bytes, stdins: Sequence[bytes], limits: Limits
+    ) -> Iterator[Execution]:
+        for stdin in stdins:
+            yield self.run(source, stdin, limits)
+            if not self.usable:
+                return
 
     def open(self, source: bytes, limits: Limits) -> Session:
         raise WorkerFault("no sessions here")
@@ -111,6 +123,67 @@ def test_a_program_stops_where_it_is_told_to() -> None:
             return len(seen) == 2
 
         assert pool.run_many(b"p", [b""] * 5, LIMITS, stop=stop) == [OK, OK] == seen
+
+
+def breaks_at(number: int, times: int) -> Script:
+    """The run of that number (from 0) breaks its worker, and so do its first repetitions."""
+    runs = itertools.count()
+
+    def script(source: bytes) -> Execution:
+        if source != b"p":
+            return OK
+        run = next(runs)
+        if number <= run < number + times:
+            raise WorkerFault("broken")
+        return replace(OK, stdout=b"%d" % (run if run < number else run - times))
+
+    return script
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_fault_within_a_batch_costs_that_run_alone_a_retry(times: int) -> None:
+    backend = ScriptedBackend(breaks_at(3, times))
+    with WorkerPool(backend, size=1) as pool:
+        results = pool.run_many(b"p", [b""] * 6, LIMITS)
+    assert [run.retried for run in results] == [False, False, False, True, False, False]
+    others = [run.stdout for run in results[:3] + results[4:]]
+    assert others == [b"0", b"1", b"2", *((b"4", b"5") if times == 1 else (b"3", b"4"))]
+    assert results[3].status is (None if times == 1 else Status.RUNTIME_ERROR)
+
+
+def test_a_suspicious_run_within_a_batch_is_repeated_and_keeps_its_place() -> None:
+    runs = iter([OK, SLEEPER, replace(OK, stdout=b"third"), replace(OK, stdout=b"again")])
+    with WorkerPool(
+        ScriptedBackend(lambda source: next(runs)), size=1, overloaded=lambda: True
+    ) as pool:
+        results = pool.run_many(b"p", [b""] * 3, LIMITS)
+    assert [run.stdout for run in results] == [b"42\n", b"again", b"third"]
+    assert [run.retried for run in results] == [False, True, False]
+
+
+def lengths(plan: Plan, stdins: list[bytes], wall_s: float) -> list[int]:
+    found: list[int] = []
+    while sum(found) < len(stdins):
+        batch = plan.next_batch(stdins, sum(found))
+        found.append(len(batch))
+        for _ in batch:
+            plan.learn(replace(OK, wall_s=wall_s))
+    return found
+
+
+def test_where_all_runs_are_needed_they_are_sent_by_sixty_four() -> None:
+    assert lengths(Plan(eager=True), [b""] * 150, 1.0) == [64, 64, 22]
+
+
+def test_where_a_run_may_be_the_last_batches_begin_small() -> None:
+    assert lengths(Plan(eager=False), [b""] * 30, 0.001) == [1, 2, 4, 8, 15]
+    assert lengths(Plan(eager=False), [b""] * 8, 0.1) == [1, 2, 2, 2, 1]
+    assert lengths(Plan(eager=False), [b""] * 3, 2.0) == [1, 1, 1]
+
+
+def test_a_batch_carries_no_more_than_a_mebibyte_unless_one_input_is_larger() -> None:
+    sizes = [600_000, 300_000, 300_000, 3_000_000, 10]
+    assert lengths(Plan(eager=True), [bytes(size) for size in sizes], 0.0) == [2, 1, 1, 1]
 
 
 def test_a_fault_is_retried_in_a_fresh_worker_and_marked() -> None:
@@ -227,15 +300,13 @@ def test_no_more_programs_run_at_once_than_there_are_workers() -> None:
     assert len(backend.workers) <= 2
 
 
-SLEEPER = Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=0.1)
-
-
 @pytest.mark.parametrize(
     ("first", "overloaded", "runs"),
     [
         (SLEEPER, True, 2),
         (SLEEPER, False, 1),
-        (Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=0.9), True, 1),
+        (Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=0.9), True, 2),
+        (Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=1.1), True, 1),
         # The kernel kills for memory where the whole machine runs out of it, too.
         (Execution(status=Status.MEMORY_LIMIT_EXCEEDED, cpu_s=0.9, signal=9), False, 2),
         (Execution(status=Status.MEMORY_LIMIT_EXCEEDED, cpu_s=0.1, exit_code=1), True, 1),
