@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -200,3 +203,29 @@ def f(seconds):
     ]
     report = grader.grade(Program(program), cases, LIMITS)
     assert [result.status for result in report.cases] == [AC, TLE, AC]
+
+
+@pytest.mark.data
+def test_recorded_leetcode_programs_find_the_names_that_they_assume(
+    grader: Grader, data_dir: Path
+) -> None:
+    """Called without arguments, each of them gets as far as to miss them."""
+    lines = (data_dir / "generations" / "lcb_o1_outputs.jsonl").read_text("utf-8").splitlines()
+    programs = [
+        record["extracted"] for record in map(json.loads, lines) if record["has_starter_code"]
+    ]
+    methods = [
+        re.search(r"class Solution.*?def ([a-z]\w*)\(self, ", text, re.S) for text in programs
+    ]
+    found = [(text, match[1]) for text, match in zip(programs, methods, strict=True) if match]
+    assert len(found) > 50
+    for text, method in found[::8]:
+        call = FunctionCase(
+            name=method,
+            entry_point=f"Solution.{method}",
+            args=(),
+            expected=None,
+            assume="leetcode",
+        )
+        result = grader.grade(Program(text), [call], LIMITS).cases[0]
+        assert "required positional argument" in result.message, (text, result)
