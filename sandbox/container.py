@@ -103,7 +103,9 @@ class DockerBackend:
             `Limits.memory_mb` may ask for.
         tmp_mb: size of a worker's private /tmp, in MiB.
         cpus: cores that a worker may use.
-        runtime: the engine's runtime, e.g. `runsc`; None takes its default.
+        runtime: the engine's runtime, e.g. `runsc` (gVisor); None takes its default.
+        userns: the engine's mode for user namespaces; None takes its default, which maps user ids
+            away from the machine's where it runs with `--userns-remap`; `host` turns that off.
         packages: names of distributions, installed here, that programs may import; part of the
             image that is built, so not with `image`.
         python: path of the interpreter that the image is built from; None takes the one that runs
@@ -120,6 +122,7 @@ class DockerBackend:
         tmp_mb: int = 32,
         cpus: float = 1.0,
         runtime: str | None = None,
+        userns: str | None = None,
         packages: Sequence[str] = (),
         python: str | None = None,
     ) -> None:
@@ -135,6 +138,7 @@ class DockerBackend:
         self._tmp_mb = tmp_mb
         self._cpus = cpus
         self._runtime = runtime
+        self._userns = userns
         self._lock = threading.Lock()
         self._reaped = False
         self._lacks: frozenset[Guarantee] | None = None
@@ -270,6 +274,7 @@ class DockerBackend:
         return client.api.create_host_config(
             auto_remove=True,
             runtime=self._runtime,
+            userns_mode=self._userns,
             network_mode="none",
             read_only=True,
             tmpfs={

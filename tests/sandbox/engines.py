@@ -162,6 +162,7 @@ def own_engine(folder: Path, *flags: str, image_from: str | None = None) -> Iter
     if os.geteuid() != 0 or shutil.which("dockerd") is None:
         pytest.skip("an engine of the test's own needs root and dockerd")
     engine = OwnEngine(folder, *flags)
+    folder.chmod(0o755)  # an engine with user ids of its own looks in as someone else
     try:
         engine.start()
         if image_from is not None:
