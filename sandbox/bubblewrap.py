@@ -76,7 +76,8 @@ class BubblewrapBackend:
         missing = {Guarantee.TMP_FILES}
         if self._rootless or not self._probe_group():
             missing.add(Guarantee.TOTAL_MEMORY)
-        if self._rootless and not limits_processes():
+        # The kernel sets no limit on the processes of the machine's root.
+        if self._rootless and (os.geteuid() == 0 or not limits_processes()):
             missing.add(Guarantee.PROCESS_LIMIT)
         guarantees = frozenset(Guarantee) - missing
         return Capabilities(backend=self.name, isolated=True, guarantees=guarantees)

@@ -79,6 +79,6 @@ def as_ordinary_user(
 
 
 def _output(command: list[str], environment: dict[str, str]) -> str:
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
     assert answer.returncode == 0, answer.stderr
     return answer.stdout

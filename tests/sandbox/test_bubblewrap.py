@@ -10,13 +10,17 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sandbox.base import Guarantee, SandboxUnavailable
 from sandbox.bubblewrap import BubblewrapBackend
 from sandbox.pool import WorkerPool
-from sandbox.types import Limits, Status
+from sandbox.types import CaseResult, Limits, Status
+
+from .corpus.stage import Played
+from .corpus.unprivileged import ATTACKS
 
 LIMITS = Limits(cpu_s=1.0)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -82,6 +86,26 @@ def test_without_root_every_run_has_a_place_of_its_own(
     first, again = unprivileged["look"]["stdout"], unprivileged["look again"]["stdout"]
     assert str(first).startswith("PermissionError -1 ['dev', 'lib64', 'proc', 'tmp', 'usr'] []")
     assert again == first
+
+
+@pytest.fixture(scope="module")
+def corpus_of_an_ordinary_user(as_ordinary_user: Callable[[str], str]) -> dict[str, Any]:
+    """What attacks came to in sandboxes started by a user without privileges."""
+    script = "from tests.sandbox.corpus.unprivileged import main; main()"
+    return json.loads(as_ordinary_user(script))  # type: ignore[no-any-return]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_hostile_program_of_an_ordinary_user_harms_itself_alone(
+    corpus_of_an_ordinary_user: dict[str, Any], name: str
+) -> None:
+    attack = ATTACKS[name]
+    if attack.needs in corpus_of_an_ordinary_user["missing"]:
+        pytest.skip(f"not guaranteed here: {attack.needs and attack.needs.sentence}")
+    played = corpus_of_an_ordinary_user["played"][name]
+    result = CaseResult(**played.pop("result"))
+    assert Played(result=result, **played).complaints(attack) == []
 
 
 def test_what_root_would_add_is_declared_missing(
