@@ -61,8 +61,13 @@ def read(body: str, helpers: str, entry_point: str) -> Body:
             "so it could not fail"
         )
     helpers = _completed(helpers)
-    shared = [name for name in class_names(helpers) if "." not in name and name != entry_point]
     names = (entry_point, *imported)
+    classes = _classes((helpers, body), frozenset(names) | modules)
+    shared = [
+        name
+        for name in class_names(helpers)
+        if "." not in name and name not in names and not isinstance(classes[name], str)
+    ]
     return Body(
         helpers=helpers,
         call_check=defines and "check" not in _called_at_top(tree),
@@ -70,7 +75,7 @@ def read(body: str, helpers: str, entry_point: str) -> Body:
         subjects=tuple(sorted(_subjects(tree, set(names), modules))),
         tests=() if defines else tuple(_tests(tree)),
         shared=tuple(shared),
-        classes=_classes((helpers, body), frozenset(names) | modules),
+        classes=classes,
     )
 
 

@@ -92,15 +92,19 @@ class Encoder:
     `graph` extends it: by `known` for containers that keep their identity, and by `other`.
     """
 
-    def __init__(self, *, opaque: bool = False) -> None:
+    def __init__(self, *, opaque: bool = False, scale: int = 1) -> None:
         self._opaque = opaque
         self._nodes = 0
+        self._max_nodes = scale * MAX_NODES
+        self._max_depth = scale * MAX_DEPTH
 
     def value(self, value: Any, depth: int = 0) -> Tree:
         """Return the tree of a value that lies `depth` levels deep in another."""
         self._nodes += 1
-        if self._nodes > MAX_NODES or depth > MAX_DEPTH:
-            raise TooLarge(f"a value deeper than {MAX_DEPTH} or of more than {MAX_NODES} nodes")
+        if self._nodes > self._max_nodes or depth > self._max_depth:
+            raise TooLarge(
+                f"a value deeper than {self._max_depth} or of more than {self._max_nodes} nodes"
+            )
         kind = type(value)
         if kind is int:
             return value if -_SMALL < value < _SMALL else {"i": format(value, "x")}

@@ -50,8 +50,11 @@ class Driver(Peer):
     """The test's side. Keeps the facts that the verdict needs."""
 
     def __init__(self, channel: Channel, body: str, definitions: dict[str, Any]) -> None:
-        super().__init__(channel)
+        # A value of the program may come back to it as part of another, deeper and larger.
+        super().__init__(channel, scale=2)
         self.answered = 0
+        self.heard = False
+        """Whether the program has had any influence on the test yet."""
         self.raised: list[BaseException] = []
         self.failed_line = 0
         """Line of an assertion that failed in a callback, whatever the program made of it."""
@@ -88,6 +91,7 @@ class Driver(Peer):
             self._call_back(message[1])
         self._under_way -= 1
         (value,) = self._unpack(message[1], 1, last=not self._under_way)
+        self.heard = True
         if operation != "getattr" or args[0] is not self.program:
             self.answered += 1
         if message[0] == "raised":
@@ -104,9 +108,13 @@ class Driver(Peer):
 
     def _own_view(self, value: Any, kind: Any) -> Any:
         """Return a proxy for an object that the test made, apart if that makes a difference."""
-        if kind.subject and type(value) is kind and proxies.differs_if_own(kind):
+        if kind._proxy_facts.subject and type(value) is kind and proxies.differs_if_own(kind):
             return proxies.make(kind, proxies.state_of(value).number, own=True)
         return value
+
+    def is_entry(self, value: Any) -> bool:
+        """Return whether a value is a function or class of the program."""
+        return isinstance(value, ProxyClass) or (is_proxy(value) and callable(value))
 
     def blame(self, error: BaseException) -> BaseException:
         """Note that an exception came from the program; return what to raise."""
@@ -217,7 +225,7 @@ class Driver(Peer):
     def class_tree(self, kind: type, depth: int) -> Tree:
         """Return a reference to a class: the program's, Python's or the test's."""
         if isinstance(kind, ProxyClass):
-            return {"C": kind.number}
+            return {"C": kind._proxy_facts.number}
         name = importable(kind)
         if name is not None:
             return {"q": name}
@@ -260,12 +268,16 @@ class Driver(Peer):
         for name, bases, dunders, methods in classes:
             kinds = [Unpacker(self.graph).value(base) for base in bases]
             texts = [name, *dunders, *methods]
-            if not all(isinstance(kind, type) for kind in kinds) or not all(
-                type(text) is str for text in texts
-            ):
+            if not (all(map(self._may_be_base, kinds)) and all(type(t) is str for t in texts)):
                 raise CodecError("a class with a malformed description")
             number = len(self._classes)
             self._classes.append(proxies.make_class(self, number, name, kinds, dunders, methods))
+
+    def _may_be_base(self, kind: Any) -> bool:
+        if not isinstance(kind, type):
+            return False
+        known = isinstance(kind, ProxyClass) or kind in self._shared.values()
+        return known or issubclass(kind, BaseException)
 
     def class_of(self, instance: Any) -> str:
         """Return the name of the class of an instance."""
@@ -298,7 +310,7 @@ class Driver(Peer):
         found = self._proxies.get(_natural(number))
         if found is None:
             if issubclass(kind, BaseException):
-                kind = proxies.make_class(self, kind.number, kind.__name__, [], [], [])
+                kind = proxies.make_class(self, kind._proxy_facts.number, kind.__name__, [], [], [])
             found = self._proxies[number] = proxies.make(kind, number, own=False)
         return found
 
@@ -339,6 +351,8 @@ def drive(
     channel = Channel()
     driver = Driver(channel, body, definitions)
     driver.program, entry = driver._unpack(channel.receive()[1], 2)
+    if not (is_proxy(driver.program) and driver.is_entry(entry)):
+        driver.end("forged", "")
     driver.subjects = frozenset(subjects)
     test = sys.modules["test"] = types.ModuleType("test")
     namespace = driver.module = test.__dict__
@@ -412,7 +426,7 @@ def _attributes(driver: Driver, body: str) -> Any:
 
 def _as_subject(value: Any, name: str, driver: Driver) -> Any:
     if isinstance(value, ProxyClass) and name in driver.subjects:
-        value.subject = True
+        value._proxy_facts.subject = True
     return value
 
 
@@ -450,12 +464,14 @@ def _ending(error: BaseException, driver: Driver) -> tuple[str, str, int]:
         text = type(error).__name__
     if any(error is raised for raised in driver.raised):
         return "candidate", text, line
+    if not driver.heard:
+        return "broken", text, line
     if isinstance(error, AssertionError):
         return "assertion", text, line
     if any(link is raised for link in _chain(error) for raised in driver.raised):
         return "candidate", text, line
     # No value can make a name undefined or a module absent: the test itself is broken.
-    broken = isinstance(error, (NameError, ImportError, SyntaxError)) or not driver.answered
+    broken = isinstance(error, (NameError, ImportError, SyntaxError))
     return ("broken" if broken else "error"), text, line
 
 

@@ -111,12 +111,7 @@ def _attempt(
 def candidate_source(program: Program, case: AssertCase) -> bytes:
     """Return what runs in the program's guest."""
     body = bodies.read(case.body, case.helpers, case.entry_point)
-    units = [
-        unit
-        for name in body.shared
-        if name in program.source and not isinstance(body.classes[name], str)
-        for unit in body.classes[name]
-    ]
+    units = [unit for name in body.shared if name in program.source for unit in body.classes[name]]
     arguments = (program.source, case.entry_point, units, body.shared)
     return bundle.source(_CANDIDATE, f"module.serve{arguments!a}")
 

@@ -67,8 +67,10 @@ class Side(Protocol):
 class Graph:
     """What both sides know by number, as one of them keeps it."""
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: Side, *, scale: int = 1) -> None:
         self.side = side
+        self.scale = scale
+        """How much larger than `codec` allows a packet of this side may be."""
         self._tables = (_Table(), _Table())
 
     def pack(self, values: Iterable[Any]) -> list[Tree]:
@@ -213,7 +215,7 @@ class Packer(Encoder):
     """Encodes the values of one packet."""
 
     def __init__(self, graph: Graph) -> None:
-        super().__init__()
+        super().__init__(scale=graph.scale)
         self.graph = graph
 
     def known(self, container: Any) -> Tree:
@@ -246,6 +248,8 @@ class Unpacker(Decoder):
 
     def tagged(self, tag: str, payload: Tree) -> Any:
         """Return the value of a tagged tree."""
+        if tag == "o":
+            raise CodecError("an opaque value")
         if tag in ("m", "n"):
             return self._graph.find(tag, payload)
         if tag == "d" or tag == "s":

@@ -33,7 +33,7 @@ MAX_NESTING = 150
 FRAMES_PER_NESTING = 40
 DATA = (int, float, str, list, tuple, dict, set, frozenset, bytes, complex)
 """Built-in types whose instances, those of subclasses too, travel as data."""
-CARRIED_TEXT = "carried_text"
+CARRIED_TEXT = "_carried_text"
 """Attribute of classes of exceptions that have no `__str__` here: their text in its place."""
 VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
@@ -64,9 +64,9 @@ class Channel:
 class Peer:
     """References in both directions; a base class of the two sides of `graph.Side`."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, *, scale: int = 1) -> None:
         self.channel = channel
-        self.graph = Graph(self)
+        self.graph = Graph(self, scale=scale)
         self.described: list[Tree] = []
 
     def describe(self) -> list[Tree]:
@@ -116,7 +116,10 @@ class Peer:
 
     def shell(self, name: str) -> Any:
         """Return a new instance, without state, of a shared class."""
-        return object.__new__(self.shared_class(name))
+        kind = self.shared_class(name)
+        if hasattr(kind, "__members__"):
+            raise CodecError("a new member of an enum")
+        return object.__new__(kind)
 
     def resolve(self, tag: str, payload: Tree, unpacker: Unpacker) -> Any:
         """Return the object of a reference."""

@@ -66,51 +66,57 @@ class State:
         self.error: BaseException | None = None
 
 
+class Facts:
+    """What is known about a class of the program."""
+
+    def __init__(self, caller: Caller, number: int, methods: list[str]) -> None:
+        self.caller = caller
+        self.number = number
+        self.methods = frozenset(methods)
+        self.subject = False
+        """Whether the test knows it by a name that it uses as a class."""
+
+
 class ProxyClass(type):
     """Classes of the program: called, they make its objects; their attributes are its own."""
 
-    caller: Caller
-    number: int
-    methods: frozenset[str]
-    subject: bool
-    """Whether the test knows it by a name that it uses as a class."""
+    _proxy_facts: Facts
 
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **kwargs: Any
     ) -> Any:
         """Make the class of proxies for a class of the program."""
-        if "caller" not in namespace:
+        if "_proxy_facts" not in namespace:
             for base in bases:
                 if isinstance(base, ProxyClass):
-                    base.caller.end("unsupported", "the test derives a class from the program's")
+                    base._proxy_facts.caller.end(
+                        "unsupported", "the test derives a class from the program's"
+                    )
         return super().__new__(mcs, name, bases, namespace)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         """Let the program make an object of the class."""
-        return cls.caller.request("call", cls, *args, **kwargs)
+        return cls._proxy_facts.caller.request("call", cls, *args, **kwargs)
 
     def __getattr__(cls, name: str) -> Any:
-        if name in cls.methods:
-            return Method(cls.caller, cls, name)
-        return cls.caller.request("getattr", cls, name)
+        if name in cls._proxy_facts.methods:
+            return Method(cls._proxy_facts.caller, cls, name)
+        return cls._proxy_facts.caller.request("getattr", cls, name)
 
     def __setattr__(cls, name: str, value: Any) -> None:
-        if name == "subject":
-            type.__setattr__(cls, name, value)
-        else:
-            cls.caller.request("setattr", cls, name, value)
+        cls._proxy_facts.caller.request("setattr", cls, name, value)
 
     def __iter__(cls) -> Any:
-        return cls.caller.request("__iter__", cls)
+        return cls._proxy_facts.caller.request("__iter__", cls)
 
     def __len__(cls) -> Any:
-        return cls.caller.request("__len__", cls)
+        return cls._proxy_facts.caller.request("__len__", cls)
 
     def __bool__(cls) -> bool:
         return True
 
     def __getitem__(cls, key: Any) -> Any:
-        return cls.caller.request("__getitem__", cls, key)
+        return cls._proxy_facts.caller.request("__getitem__", cls, key)
 
     def __contains__(cls, item: Any) -> bool:
         return any(item is known or item == known for known in cls)
@@ -120,13 +126,12 @@ class Proxy(metaclass=ProxyClass):
     """Base of the classes of all proxies; `make_class` makes the others."""
 
     __slots__ = (_STATE,)
-    caller = None
-    methods: frozenset[str] = frozenset()
-    subject = False
+    _proxy_facts = None
 
     def __getattr__(self, name: str) -> Any:
-        if name in type(self).methods:
-            return Method(type(self).caller, self, name)
+        facts = type(self)._proxy_facts
+        if name in facts.methods:
+            return Method(facts.caller, self, name)
         return _ask("getattr", self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -208,10 +213,7 @@ def make_class(
         methods: names of its other methods.
     """
     namespace: dict[str, Any] = {
-        "caller": caller,
-        "number": number,
-        "methods": frozenset(methods),
-        "subject": False,
+        "_proxy_facts": Facts(caller, number, methods),
         "__module__": "solution",
     }
     failures = [base for base in bases if issubclass(base, BaseException)]
@@ -238,7 +240,7 @@ def make_class(
 def make(kind: Any, number: int, *, own: bool) -> Any:
     """Return a proxy of a class for an object of the program."""
     proxy = object.__new__(kind)
-    object.__setattr__(proxy, _STATE, State(kind.caller, number, own))
+    object.__setattr__(proxy, _STATE, State(kind._proxy_facts.caller, number, own))
     return proxy
 
 
@@ -287,7 +289,7 @@ def _tainted(result: Any) -> Any:
 
 def _is_free(proxy: Any) -> bool:
     """Return whether the test itself made an object, of a class that it takes for one."""
-    return state_of(proxy).own and type(proxy).subject
+    return state_of(proxy).own and type(proxy)._proxy_facts.subject
 
 
 def differs_if_own(kind: type) -> bool:
@@ -343,9 +345,10 @@ def _next(self: Any) -> Any:
     state = state_of(self)
     if not state.items and not state.ended:
         count = 1 if state.taken < _SINGLE_ITEMS else min(state.taken, _MOST_ITEMS)
-        items, ended, error = _ask("next", self, count)
-        if len(items) > count or not (items or ended):
+        answer = _ask("next", self, count)
+        if not _is_taken(answer, count):
             state.caller.end("forged", "")
+        items, ended, error = answer
         state.items.extend(items)
         state.ended = ended
         state.error = error
@@ -360,6 +363,16 @@ def _next(self: Any) -> Any:
     raise StopIteration
 
 
+def _is_taken(answer: Any, count: int) -> bool:
+    """Return whether an answer is [items, whether they ended, None or an exception]."""
+    if type(answer) is not list or len(answer) != 3:
+        return False
+    items, ended, error = answer
+    if type(items) is not list or len(items) > count or type(ended) is not bool:
+        return False
+    return (ended or len(items) == count) and isinstance(error, BaseException | None)
+
+
 def _leave(self: Any, kind: Any, error: Any, trace: Any) -> bool:
     suppressed = bool(_ask("__exit__", self, kind, error, None))
     return suppressed and _was_raised(error, trace)
@@ -367,7 +380,7 @@ def _leave(self: Any, kind: Any, error: Any, trace: Any) -> bool:
 
 def _was_raised(error: Any, trace: Any) -> bool:
     """Return whether a `raise` statement of the test, and no assertion, raised an exception."""
-    if error is None or isinstance(error, AssertionError):
+    if error is None or trace is None or isinstance(error, AssertionError):
         return False
     while trace.tb_next is not None:
         trace = trace.tb_next

@@ -161,7 +161,7 @@ class Relay:
             raise _forged()
         if kind == "too_large":
             raise _too_large()
-        if kind == "broken" or (not answered and kind != "candidate"):
+        if kind == "broken" or (kind == "passed" and not answered):
             what = text or "it never calls the function"
             raise UnsupportedCase(f"test {self._case.name!r} is broken{place}: {what}")
         if kind == "passed":
