@@ -1,13 +1,28 @@
 """Judging assert bodies: the test in one guest, the program in another, the host in between.
 
 The program's guest knows its own source and the arguments of the calls, never the test. The test's
-guest holds a stub in place of the function; each call crosses the host as data (see `codec`). So a
-program can lie only about what its function returned, which is what the test is there to find out.
+guest holds proxies of the program's functions, classes and objects; what is done to them crosses
+the host as data (see `codec`, `graph`, `peers`). So a program can lie only about what its objects
+answer, which is what the test is there to find out; how far such an answer may decide a comparison
+is said in `proxies`. What of the test travels the other way:
+
+    plain data, also of the standard library    by value; changes of containers come back
+    instances of classes of the test            by value, as a graph with identities; attributes
+                                                that the program sets come back
+    functions, bound methods, lambdas           as callbacks, run in the test's guest
+    anything else                               `UnsupportedCase`, never run in the program's guest
+
+The definition of a class goes with its instances, so that their methods work in the program, as
+they would in one process; what `definitions` refuses, makes the case unsupported.
 
 Who is at fault when a test ends badly? An assertion: the program's answer was wrong. An exception
 that came from a call: the program's runtime error. Any other exception once the program has
 answered: its answer had the wrong shape, wrong too. But a test that fails before the first answer,
 or that lacks a name or a module, is broken, and a broken test is no verdict: `UnsupportedCase`.
+An assertion that fails in a callback fails the test even if the program swallows the exception. A
+name that the test imports from `solution` and the program lacks, a message that no program of ours
+sends and a reference to what was never handed out are the program's runtime errors; values, objects
+or iterators beyond the caps are `output_limit_exceeded`.
 """
 
 from __future__ import annotations
@@ -34,8 +49,14 @@ class SessionPool(Protocol):
         """Run a program once."""
         ...
 
-    def session(self, source: bytes, limits: Limits) -> AbstractContextManager[Session]:
+    def session(
+        self, source: bytes, limits: Limits, *, alone: bool = False
+    ) -> AbstractContextManager[Session]:
         """Lease a worker and start a program with a channel."""
+        ...
+
+    def is_suspicious(self, execution: Execution, limits: Limits) -> bool:
+        """Whether a result may be the machine's doing and must be confirmed by a run alone."""
         ...
 
 
@@ -65,13 +86,14 @@ def judge(
         UnsupportedCase: the test is broken or passes arguments that cannot be carried.
         SandboxError: a worker failed.
     """
-    sources = (
-        candidate_source(program, case),
-        driver_source(case),
-    )
+    sources = candidate_source(program, case), driver_source(case)
     relay = Relay(case, limits)
     try:
-        return _attempt(relay, sources, programs, drivers)
+        outcome = _attempt(relay, sources, programs, drivers)
+        if not programs.is_suspicious(outcome.execution, limits):
+            return outcome
+        outcome = _attempt(Relay(case, limits), sources, programs, drivers, alone=True)
+        return _retried(outcome)
     except WorkerDied:
         broke_before = relay.program_broke
         relay = Relay(case, limits)
@@ -84,16 +106,25 @@ def judge(
         facts = Execution(status=Status.RUNTIME_ERROR, retried=True)
         message = f"it broke its sandbox twice: {error}"
         return AssertOutcome(status=Status.RUNTIME_ERROR, execution=facts, message=message)
+    return _retried(outcome)
+
+
+def _retried(outcome: AssertOutcome) -> AssertOutcome:
     return replace(outcome, execution=replace(outcome.execution, retried=True))
 
 
 def _attempt(
-    relay: Relay, sources: tuple[bytes, bytes], programs: SessionPool, drivers: SessionPool
+    relay: Relay,
+    sources: tuple[bytes, bytes],
+    programs: SessionPool,
+    drivers: SessionPool,
+    *,
+    alone: bool = False,
 ) -> AssertOutcome:
     program_source, driver_source = sources
     # Verdicts are caught inside the blocks: a block left by an exception costs its worker.
     broken: UnsupportedCase | None = None
-    with programs.session(program_source, relay.limits) as program:
+    with programs.session(program_source, relay.limits, alone=alone) as program:
         ended = relay.load(program)
         if ended is None:
             with drivers.session(driver_source, driver_limits(relay.limits)) as driver:
