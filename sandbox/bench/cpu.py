@@ -4,14 +4,16 @@ The kernel keeps for each process what its own threads have used, ended ones too
 children have used that it has waited for, with what these had waited for in turn. A child's time is
 handed to its parent at the moment that the child disappears, so the sum of both numbers over the
 processes that are there at one moment is the time of all that ever were, provided that every one
-stays in the tree and is waited for. An orphan would leave the tree: the engine's are caught by a
-subreaper (`engine`), those in a container by its first process.
+stays in the tree. Orphans would leave it: those of an engine and of a bubblewrap that was ended are
+caught by subreapers (`engine_host`, `keeping_orphans`), those in a place by its first process.
 
 Own time is exact to the nanosecond, handed-over time to a tick (10 ms) for each process that waits.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import resource
 import time
@@ -19,6 +21,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+_PR_SET_CHILD_SUBREAPER = 36
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE_KB = os.sysconf("SC_PAGE_SIZE") >> 10
 _SETTLED_S = 0.05
@@ -56,6 +59,8 @@ class _Stat:
     ticks: int
     reaped_ticks: int
     pages: int
+    dead: bool
+    """Whether it has ended and has not been waited for."""
 
 
 def usages(*, without: Collection[int] = ()) -> Usages:
@@ -91,6 +96,25 @@ def usages(*, without: Collection[int] = ()) -> Usages:
         )
         queue += [(child, role) for child in children.get(pid, ())]
     return found
+
+
+@contextlib.contextmanager
+def keeping_orphans() -> Iterator[None]:
+    """Keep the orphans of descendants in this process's tree for the length of the block.
+
+    They are waited for at the end of it only: until then, dead ones show what they have used.
+    """
+    libc = ctypes.CDLL(None)
+    before = {pid for pid, stat in _all_stats() if stat.parent == os.getpid()}
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        for pid, stat in _all_stats():
+            if stat.parent == os.getpid() and stat.dead and pid not in before:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
 
 
 def settled(*, without: Collection[int] = (), patience_s: float = _SETTLE_WAIT_S) -> Usages:
@@ -139,13 +163,13 @@ def _role(command: str, parent_role: str) -> str:
 
 
 def _all_stats() -> Iterator[tuple[int, _Stat]]:
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
+    for name in os.listdir("/proc"):
+        if name.isdigit():
             try:
-                text = Path(entry.path, "stat").read_text("utf-8", "replace")
+                text = Path("/proc", name, "stat").read_text("utf-8", "replace")
             except OSError:
                 continue  # it has just ended
-            yield int(entry.name), _parsed(text)
+            yield int(name), _parsed(text)
 
 
 def _parsed(text: str) -> _Stat:
@@ -158,6 +182,7 @@ def _parsed(text: str) -> _Stat:
         ticks=int(fields[11]) + int(fields[12]),
         reaped_ticks=int(fields[13]) + int(fields[14]),
         pages=int(fields[21]),
+        dead=fields[0] == "Z",
     )
 
 

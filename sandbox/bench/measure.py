@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -83,6 +83,7 @@ def measure(settings: Settings, *, progress: Progress | None = None) -> Measurem
     """
     load_before = machine.load()
     with contextlib.ExitStack() as stack:
+        stack.enter_context(cpu.keeping_orphans())
         left_out, notes = {}, []
         engine_pid, version = None, ""
         if set(settings.modes) & set(modes.WITH_ENGINE):
@@ -137,16 +138,21 @@ def engine() -> Iterator[tuple[int | None, str, str]]:
     from ..factory import ping_engine
 
     reason = why_no_own_engine()
-    if reason is None:
-        with own_engine() as own:
-            yield own.pid, ping_engine(), ""
-        return
-    try:
-        version = ping_engine()
-    except SandboxUnavailable:
-        yield None, "", ""
-        return
-    yield None, version, f"CPU time of the engine cannot be seen from here: {reason}"
+    with contextlib.ExitStack() as stack:
+        if reason is None:
+            try:
+                own = stack.enter_context(own_engine())
+            except SandboxUnavailable as error:
+                reason = str(error)
+            else:
+                yield own.pid, ping_engine(), ""
+                return
+        try:
+            version = ping_engine()
+        except SandboxUnavailable:
+            yield None, "", ""
+        else:
+            yield None, version, f"CPU time of the engine cannot be seen from here: {reason}"
 
 
 def _rotated(names: list[str], number: int) -> list[str]:
@@ -167,15 +173,14 @@ def _sample(
     """Judge one round's programs in one way."""
     first = 1000 * (number + 1)
     works = [modes.make_work(first + i, settings.tests) for i in range(settings.programs)]
-    queue = iter(works)
-    lock = threading.Lock()
+    queue = deque(works)
     latencies: list[float] = []
 
     def client(index: int) -> None:
         while True:
-            with lock:
-                work = next(queue, None)
-            if work is None:
+            try:
+                work = queue.popleft()
+            except IndexError:
                 return
             start_s = time.perf_counter()
             mode.run(index, work)
@@ -185,8 +190,12 @@ def _sample(
     without = [engine_pid] if engine_pid is not None and name not in modes.WITH_ENGINE else []
     before = cpu.settled(without=without)
     start_s = time.perf_counter()
-    for future in [clients.submit(client, index) for index in range(settings.clients)]:
-        future.result()
+    futures = [clients.submit(client, index) for index in range(settings.clients)]
+    try:
+        for future in futures:
+            future.result()
+    finally:
+        queue.clear()  # after an error or a Ctrl-C no one goes on
     wall_s = time.perf_counter() - start_s
     after = cpu.settled(without=without)
     return Sample(

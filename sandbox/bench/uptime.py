@@ -66,6 +66,7 @@ def uptime(
         SandboxError: the backend cannot work here, or a program was not accepted.
     """
     with contextlib.ExitStack() as stack:
+        stack.enter_context(cpu.keeping_orphans())
         engine_pid = None
         if backend in ("auto", modes.DOCKER):
             engine_pid, _, _ = stack.enter_context(engine())

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,24 @@ def test_cpu_time_of_descendants_dead_or_alive_is_counted_once(source: str) -> N
     assert 0.38 < spent_s < 0.7
 
 
+def test_an_orphans_cpu_time_stays_in_the_tree_and_nothing_stays_behind() -> None:
+    # The middle process ends without waiting; its child burns and ends later.
+    orphan = f"import sys\nsys.stdout.close()\n{BURN}"
+    middle = f"import subprocess, sys\nsubprocess.Popen([sys.executable, '-I', '-c', {orphan!r}])"
+    with cpu.keeping_orphans():
+        before = cpu.usages()
+        with python(middle) as process:
+            process.communicate("")
+        deadline_s = time.monotonic() + 30
+        while time.monotonic() < deadline_s and not any(
+            stat.dead and stat.parent == os.getpid() for _, stat in cpu._all_stats()
+        ):
+            time.sleep(0.05)
+        settled = cpu.settled()
+        assert 0.38 < cpu.spent_s(before, settled) < 0.7
+    assert not (settled.keys() - before.keys()) & cpu.usages().keys()
+
+
 def test_children_that_are_left_out_do_not_count() -> None:
     with python(BURN + WAIT) as process:
         without = {process.pid}
@@ -63,6 +82,7 @@ def test_a_process_may_have_any_name() -> None:
     stat = cpu._parsed("77 (a) S 1 (b c)) R 5 0 0 0 0 0 0 0 0 0 11 22 33 44 20 0 1 0 9 8192 7 0\n")
     assert (stat.parent, stat.command) == (5, "a) S 1 (b c)")
     assert (stat.ticks, stat.reaped_ticks, stat.pages) == (33, 77, 7)
+    assert not stat.dead
 
 
 def used(role: str, own_s: float, reaped_s: float) -> Usage:
@@ -233,6 +253,34 @@ def test_without_an_engine_the_rest_is_measured_and_the_gap_is_told(no_engine: N
         assert len(sample.latencies_s) == 2
     guests = [sample for sample in measurement.samples if sample.mode == "bubblewrap"]
     assert "zygote" in guests[0].roles_s
+
+
+def test_an_engine_that_is_there_is_taken_where_none_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_engine() -> None:
+        raise SandboxUnavailable("no mounts allowed")
+
+    monkeypatch.setattr(measure, "why_no_own_engine", lambda: None)
+    monkeypatch.setattr(measure, "own_engine", no_engine)
+    monkeypatch.setattr("sandbox.factory.ping_engine", lambda: "1.2.3")
+    with measure.engine() as (pid, version, note):
+        assert (pid, version) == (None, "1.2.3")
+        assert "no mounts allowed" in note
+
+
+def test_one_wrong_answer_ends_the_measurement() -> None:
+    class Wrong:
+        asked = 0
+
+        def run(self, client: int, work: modes.Work) -> None:
+            self.asked += 1
+            raise SandboxError("wrong")
+
+    wrong = Wrong()
+    with ThreadPoolExecutor(1) as clients, pytest.raises(SandboxError, match="wrong"):
+        measure._sample("host", wrong, clients, settings=Settings(), number=0, engine_pid=None)
+    assert wrong.asked <= 2
 
 
 def test_without_the_docker_command_its_rows_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

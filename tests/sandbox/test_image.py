@@ -337,6 +337,18 @@ def test_the_dockerfile_takes_the_arguments_that_the_builder_gives(repo_dir: Pat
     assert "a-s" in text
 
 
+def test_a_package_that_cannot_be_installed_fails_the_build(repo_dir: Path, tmp_path: Path) -> None:
+    text = (repo_dir / "sandbox" / "image" / "Dockerfile").read_text()
+    steps = re.findall(r"^RUN (.*pip (?:.*\\\n)*.*)$", text, re.MULTILINE)
+    pip = tmp_path / "pip"
+    for status in (0, 1):
+        pip.write_text(f'#!/bin/sh\n[ "$1" = install ] && exit {status}\nexit 0\n')
+        pip.chmod(0o755)
+        environment = {"PATH": f"{tmp_path}:/bin:/usr/bin", "PACKAGES": "numpy==1.0"}
+        done = [subprocess.run(["sh", "-c", step], env=environment).returncode for step in steps]
+        assert done == [status, 0]
+
+
 @pytest.mark.docker
 def test_the_built_image_runs_and_holds_only_python(docker_engine: str) -> None:
     script = (

@@ -1,0 +1,119 @@
+"""docs/sandbox.md says what the code does: its tables, commands, links and example are checked."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mars_envs.cli.parser import build_parser
+from sandbox import Limits, Status
+from sandbox.base import Guarantee
+from sandbox.bubblewrap import BubblewrapBackend
+from sandbox.container import DockerBackend, missing_guarantees
+from sandbox.local import LocalBackend
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "sandbox.md"
+TEXT = PAGE.read_text()
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def table(heading: str) -> list[list[str]]:
+    """Return the rows of the table whose first column has this heading."""
+    rows: list[list[str]] = []
+    for line in TEXT.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith(f"| {heading} "):
+            rows = [cells]
+        elif rows and not line.startswith("|"):
+            break
+        elif rows and not line.startswith("| ---"):
+            rows.append(cells)
+    assert rows, f"no table {heading!r}"
+    return rows
+
+
+def test_the_table_of_guarantees_is_what_backends_declare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sandbox.bubblewrap.limits_processes", lambda: True)
+    monkeypatch.setattr(BubblewrapBackend, "_probe_group", lambda self: True)
+    every = frozenset(Guarantee)
+    best = {
+        "docker": every - missing_guarantees({"MemoryLimit": True}, None),
+        "bubblewrap, root": BubblewrapBackend(rootless=False).capabilities.guarantees,
+        "bubblewrap, user": BubblewrapBackend(rootless=True).capabilities.guarantees,
+        "local": LocalBackend().capabilities.guarantees,
+    }
+    # The same on machines that lack what a footnote names.
+    monkeypatch.setattr("sandbox.bubblewrap.limits_processes", lambda: False)
+    monkeypatch.setattr(BubblewrapBackend, "_probe_group", lambda self: False)
+    worst = {
+        "docker": every - missing_guarantees({"MemoryLimit": False}, None),
+        "bubblewrap, root": BubblewrapBackend(rootless=False).capabilities.guarantees,
+        "bubblewrap, user": BubblewrapBackend(rootless=True).capabilities.guarantees,
+        "local": LocalBackend().capabilities.guarantees,
+    }
+    head, *rows = table("guarantee")
+    assert head[2:] == list(best)
+    assert [(row[0].strip("`"), row[1]) for row in rows] == [
+        (each.value, each.sentence) for each in Guarantee
+    ]
+    for row, guarantee in zip(rows, Guarantee, strict=True):
+        for backend, cell in zip(head[2:], row[2:], strict=True):
+            held = guarantee in best[backend], guarantee in worst[backend]
+            expected = {(True, True): ("yes",), (False, False): ("no",)}.get(held, ("(1)", "(2)"))
+            assert cell in expected, (guarantee, backend)
+
+
+def test_other_runtimes_lack_what_the_page_says() -> None:
+    missing = missing_guarantees({}, "runsc")
+    for guarantee in Guarantee:
+        sentence = f"`{guarantee.value}`" in TEXT.partition("With a `runtime`")[2].split("\n\n")[0]
+        assert sentence == (guarantee in missing), guarantee
+
+
+def test_every_status_has_its_place_in_the_table_of_verdicts() -> None:
+    told = [row[1].strip("`") for row in table("what happened")[1:]]
+    assert set(told) - {"none: the worker is at fault"} == set(Status)
+
+
+def test_the_default_limits_are_the_documented_ones() -> None:
+    documented = {row[0].strip("`"): row[1] for row in table("limit")[1:]}
+    defaults = Limits()
+    assert documented.pop("wall_s") == "`max(5, 10 * cpu_s)`"
+    assert defaults.wall_s is None
+    assert documented == {
+        name: str(getattr(defaults, name)) for name in Limits.__slots__ if name != "wall_s"
+    }
+
+
+def test_the_documented_options_of_docker_exist() -> None:
+    names = [name for row in table("option")[1:] for name in re.findall(r"`(\w+)`", row[0])]
+    code = DockerBackend.__init__.__code__
+    known = code.co_varnames[1 : 1 + code.co_kwonlyargcount]
+    assert sorted(names) == sorted(known)
+
+
+def test_commands_on_the_page_parse() -> None:
+    text = "\n".join(body for name, body in FENCE.findall(TEXT) if not name)
+    lines = [line for line in text.splitlines() if line.startswith("mars-envs ")]
+    assert len(lines) > 5
+    for line in lines:
+        words = shlex.split(line, comments=True)[1:]
+        if "--help" in words:
+            words.remove("--help")
+            with pytest.raises(SystemExit):
+                build_parser().parse_args([*words, "--help"])
+        else:
+            build_parser().parse_args(words)
+
+
+def test_links_on_the_page_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", TEXT):
+        assert "://" in target or (PAGE.parent / target).exists(), target
+
+
+def test_the_example_runs() -> None:
+    code = next(body for name, body in FENCE.findall(TEXT) if name == "python")
+    exec(compile(code, "docs/sandbox.md", "exec"), {})
