@@ -36,6 +36,7 @@ def table(heading: str) -> list[list[str]]:
 
 
 def test_the_table_of_guarantees_is_what_backends_declare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("sandbox.bubblewrap.limits_processes", lambda: True)
     monkeypatch.setattr(BubblewrapBackend, "_probe_group", lambda self: True)
     every = frozenset(Guarantee)
