@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from . import guest
 from .base import SandboxUnavailable
 from .guest import wire
 from .types import Limits
@@ -93,6 +94,7 @@ class GuestWorker:
             SandboxUnavailable: it did not come; the worker is closed.
         """
         try:
+            self.send(guest.code())
             kind, _ = self.next_frame(timeout_s)
             if kind != wire.HELLO:
                 raise WorkerFault(f"a frame of kind {kind} in place of a greeting")

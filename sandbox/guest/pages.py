@@ -1,8 +1,9 @@
 """Making forks cheap: a child finds the interpreter's code in its page tables.
 
 A fork leaves out the tables of file mappings that the process has never written to, since page
-faults can fill them again. Here each child needs the same fifty pages at once, and each fault costs
-more than copying a whole table. So one byte of each such mapping is written, as it is, once.
+faults can fill them again. Here each child needs the same pages at once, and a fault costs more
+than copying many entries. So one byte of each such mapping is written, as it is, once. What was
+needed to start is taken out of the tables; what is used from then on stays.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ctypes
 
 _READ, _WRITE, _EXECUTE = 1, 2, 4
+_DONT_NEED = 4
 _LEAST = 256 << 10
 
 
@@ -29,3 +31,4 @@ def keep_in_forks() -> None:
         if libc.mprotect(place, size, before | _WRITE) == 0:
             ctypes.memmove(start, start, 1)
             libc.mprotect(place, size, before)
+            libc.madvise(place, size, _DONT_NEED)

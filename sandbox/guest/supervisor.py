@@ -12,38 +12,24 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
 from typing import NoReturn
 
-from . import seccomp, sockets, wire, zygote
+from . import sockets, wire
 from .host import Host
 from .place import Place
 from .run import Run
 
 
-def main() -> Callable[[], NoReturn]:
-    """Serve the host until it hangs up. Returns only in a template: what it is to do."""
-    seccomp.hide()
-    host_in, host_out = (os.dup(fd) for fd in (0, 1))
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    os.dup2(null, 1)
-    os.close(null)
-    seccomp.install()
-    ours, theirs = sockets.message_pair()
-    pid = os.fork()
-    if pid == 0:
-        # Detached: no collected object may close a number that has found another use.
-        ours.detach()
-        os.dup2(theirs.detach(), zygote.CONTROL_FD)
-        os.closerange(zygote.CONTROL_FD + 1, 4096)
-        return zygote.serve(sockets.socket(fileno=zygote.CONTROL_FD))
-    theirs.close()
-    return serve(Host(host_in, host_out), Place(ours, pid))
+def main(host_in: int, host_out: int, control: sockets.socket, zygote_pid: int) -> NoReturn:
+    """Answer requests until the host hangs up.
 
-
-def serve(host: Host, place: Place) -> NoReturn:
-    """Answer requests until the host hangs up."""
+    Args:
+        host_in: requests of the host.
+        host_out: answers to the host.
+        control: socket of the zygote.
+        zygote_pid: process id of the zygote.
+    """
+    host, place = Host(host_in, host_out), Place(control, zygote_pid)
     gc.freeze()
     host.post(wire.pack(wire.HELLO, sys.version.encode()))
     while True:

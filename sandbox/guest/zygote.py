@@ -44,6 +44,7 @@ def warm_up() -> None:
     sys.set_int_max_str_digits(0)
     child.rehearse()
     pages.keep_in_forks()
+    child.rehearse()
     gc.freeze()
 
 
