@@ -6,11 +6,13 @@ All of it is read from the trusted text, so no program can influence what is fou
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from . import pytest_guest
 from .base import UnsupportedCase
 from .definitions import Refused, Unit, class_names, units
 
@@ -37,6 +39,8 @@ class Body:
     classes: Mapping[str, tuple[Unit, ...] | str]
     """By qualified name of each class of helpers and body: its definition for the program, after
     what it needs, or why the program must not see it."""
+    pytest: bool
+    """Whether it imports pytest."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -55,6 +59,7 @@ def read(body: str, helpers: str, entry_point: str) -> Body:
             raise UnsupportedCase("the test body is asynchronous code, which cannot be carried")
     defines = any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body)
     imported, modules = _imports(tree)
+    pytest = _uses_pytest(tree)
     if not (defines or imported or modules or entry_point in _names(tree)):
         raise UnsupportedCase(
             f"the test body neither defines `check(candidate)` nor mentions {entry_point!r}, "
@@ -76,6 +81,7 @@ def read(body: str, helpers: str, entry_point: str) -> Body:
         tests=() if defines else tuple(_tests(tree)),
         shared=tuple(shared),
         classes=classes,
+        pytest=pytest,
     )
 
 
@@ -100,6 +106,16 @@ def _classes(texts: tuple[str, str], secrets: frozenset[str]) -> dict[str, tuple
     return found
 
 
+def _free_names(tree: ast.Module) -> set[str]:
+    """Return the names that a test uses and does not define."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    bound = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+    bound |= set(vars(builtins)) | {
+        node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    }
+    return {node.id for node in nodes} - bound
+
+
 def _names(tree: ast.Module) -> set[str]:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
@@ -111,9 +127,35 @@ def _imports(tree: ast.Module) -> tuple[list[str], set[str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module == MODULE:
             names += [alias.asname or alias.name for alias in node.names]
+            if node.names[0].name == "*":
+                names += sorted(_free_names(tree))
         elif isinstance(node, ast.Import):
             modules |= {a.asname or a.name for a in node.names if a.name == MODULE}
     return names, modules
+
+
+def _uses_pytest(tree: ast.Module) -> bool:
+    """Return whether a test imports pytest; refuse one that needs more of it than there is."""
+    used: list[str] = []
+    imports = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and any(a.name == "pytest" for a in node.names):
+            imports = True
+        elif isinstance(node, ast.ImportFrom) and node.module == "pytest":
+            imports = True
+            used += [alias.name for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            text = ast.unparse(node)
+            if text.startswith("pytest.mark."):
+                used.append("mark" if text == "pytest.mark.parametrize" else text)
+            elif isinstance(node.value, ast.Name) and node.value.id == "pytest":
+                used.append(node.attr)
+    for name in used:
+        if name not in pytest_guest.NAMES:
+            raise UnsupportedCase(
+                f"the test uses `{name}` of pytest; there are {', '.join(pytest_guest.NAMES)}"
+            )
+    return imports
 
 
 def _called_at_top(tree: ast.Module) -> set[str]:
@@ -128,20 +170,34 @@ def _called_at_top(tree: ast.Module) -> set[str]:
 
 
 def _tests(tree: ast.Module) -> Iterator[str]:
+    """Yield the names of test functions and classes that the body does not call itself."""
     called = _called_at_top(tree)
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             cases = any("TestCase" in ast.unparse(base) for base in node.bases)
             if node.name.startswith("Test") or cases:
+                for method in node.body:
+                    if isinstance(method, ast.FunctionDef) and method.name.startswith("test"):
+                        _require_no_fixtures(method, skip=1)
                 yield node.name
         elif isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-            needed = len(node.args.posonlyargs + node.args.args) - len(node.args.defaults)
-            if needed > 0 and not node.decorator_list:
-                if node.name in called:
-                    continue
-                raise UnsupportedCase(f"{node.name} needs fixtures of pytest")
-            if node.name not in called:
-                yield node.name
+            if node.name in called:
+                continue
+            _require_no_fixtures(node, skip=0)
+            yield node.name
+
+
+def _require_no_fixtures(test: ast.FunctionDef, *, skip: int) -> None:
+    arguments = [arg.arg for arg in (*test.args.posonlyargs, *test.args.args)][skip:]
+    needed = set(arguments[: len(arguments) - len(test.args.defaults)])
+    for decorator in test.decorator_list:
+        if isinstance(decorator, ast.Call) and ast.unparse(decorator.func).endswith("parametrize"):
+            # The names, as one string with commas or as a sequence of strings.
+            for node in ast.walk(decorator.args[0]) if decorator.args else ():
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    needed -= {name.strip() for name in node.value.split(",")}
+    if needed:
+        raise UnsupportedCase(f"{test.name} needs fixtures of pytest: {', '.join(sorted(needed))}")
 
 
 def _subjects(tree: ast.Module, names: set[str], modules: set[str]) -> set[str]:

@@ -37,8 +37,9 @@ from .relay import AssertOutcome, Ended, Relay, driver_limits
 from .types import AssertCase, Limits, Program, Status
 from .worker import Execution, Session
 
-_CANDIDATE = ("codec", "standard", "graph", "peers", "candidate_guest")
-_DRIVER = ("codec", "standard", "graph", "peers", "proxies", "driver_guest")
+_CANDIDATE = ("codec", "standard", "graph", "peers", "candidate_peer", "candidate_guest")
+_DRIVER = ("codec", "standard", "graph", "peers", "proxies", "driver_peer", "driver_guest")
+_PYTEST = "pytest_guest"
 _CANARY = b"print(42)"
 
 
@@ -62,7 +63,7 @@ class SessionPool(Protocol):
 
 def fingerprint() -> str:
     """Return a short hash of everything that this module puts into guests."""
-    return bundle.fingerprint((*_CANDIDATE, *_DRIVER))
+    return bundle.fingerprint((*_CANDIDATE, *_DRIVER, _PYTEST))
 
 
 def judge(
@@ -156,6 +157,8 @@ def driver_source(case: AssertCase) -> bytes:
         "shared": body.shared,
         "subjects": body.subjects,
         "tests": body.tests,
+        "pytest": body.pytest,
     }
     arguments = (body.helpers, case.body, case.entry_point)
-    return bundle.source(_DRIVER, f"module.drive(*{arguments!a}, **{options!a})")
+    modules = (_PYTEST, *_DRIVER) if body.pytest else _DRIVER
+    return bundle.source(modules, f"module.drive(*{arguments!a}, **{options!a})")

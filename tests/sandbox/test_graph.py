@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sandbox.base import UnsupportedCase
-from sandbox.candidate_guest import Candidate
+from sandbox.candidate_peer import Candidate
 from sandbox.codec import CodecError, check, pack, parse
-from sandbox.driver_guest import Driver
+from sandbox.driver_peer import Driver
 from sandbox.graph import TAGS
 from sandbox.peers import Channel
 from sandbox.relay import Ended, Relay
@@ -199,7 +199,7 @@ def test_no_packet_does_more_to_a_test_than_end_it_as_forged(packet: Any) -> Non
     except CodecError:
         return
     try:
-        values = driver._unpack(tree, 1)
+        values = driver.unpack(tree, 1)
     except Forged:
         return
     assert len(values) == 1
@@ -264,7 +264,7 @@ def test_an_entry_point_that_is_none_of_the_programs_is_refused(entry: Any) -> N
     driver = Cut(Channel(-1), "", {})
     classes = [["module", [], [], []], ["number", [], ["__add__"], []]]
     try:
-        _, found = driver._unpack(carry([[{"h": [0, 0]}, entry], classes]), 2)
+        _, found = driver.unpack(carry([[{"h": [0, 0]}, entry], classes]), 2)
     except Forged:
         return
     assert not driver.is_entry(found)

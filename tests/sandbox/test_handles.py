@@ -11,7 +11,7 @@ import pytest
 
 from sandbox import peers, relay
 from sandbox.base import UnsupportedCase
-from sandbox.candidate_guest import Candidate
+from sandbox.candidate_peer import Candidate
 from sandbox.drivers import AssertOutcome, candidate_source, judge
 from sandbox.graph import Unpacker
 from sandbox.local import LocalBackend
@@ -232,7 +232,10 @@ assert list(queue) == [1, 2]
         ("import math\nassert f(math)", "module"),
         ("from collections import defaultdict\nassert f(defaultdict(lambda: 5))", "factory"),
         ("async def g(): return f(1)\nassert f(1)", "asynchronous"),
-        ("def test_x(tmp_path): assert f(1)", "fixtures"),
+        ("def test_x(tmp_path): assert f(1)", "fixtures of pytest: tmp_path"),
+        ("class TestX:\n    def test_x(self, box): assert f(1)", "fixtures of pytest: box"),
+        ("import pytest\n@pytest.fixture\ndef box(): return f(1)", "`fixture` of pytest"),
+        ("from pytest import importorskip\nassert f(1)", "`importorskip` of pytest"),
         ("class Mine(f): pass\nassert f(1)", "derives"),
     ],
 )
@@ -581,6 +584,25 @@ assert 'a' in trie and 'c' not in trie and trie.words == {'a', 'b'}
     assert accepted(local(program, body, entry_point="LRUCache"))
 
 
+def test_the_test_may_do_with_objects_that_it_made_what_it_likes(local: Judge) -> None:
+    program = """
+class Money:
+    def __init__(self, cents): self.cents = cents
+    def __sub__(self, other): return self.cents - other
+    def __lt__(self, other): return self.cents < other
+    def __abs__(self): return self.cents
+    def itself(self): return self
+    def __mul__(self, by): return Money(self.cents * by)
+"""
+    body = "from solution import *\nmoney = Money(500)\nassert money.cents == 500\n"
+    sums = "assert money - 3 == 497 and money < 501 and abs(money * 2) == 1000"
+    assert accepted(local(program, body + sums, entry_point="Money"))
+    # But what a method returns may be compared with an expected value.
+    lie = "assert abs(money.itself() - 400) < 1e-6"
+    hostile = program.replace("return self.cents - other", "return 0.0")
+    assert not accepted(local(hostile, body + lie, entry_point="Money"))
+
+
 def test_test_classes_are_run_as_pytest_and_unittest_run_them(local: Judge) -> None:
     body = """
 import unittest
@@ -596,6 +618,37 @@ class Case(unittest.TestCase):
 """
     assert accepted(local("def f(x): return 2 * x", body))
     assert not accepted(local("def f(x): return x + 2 if x else [][x]", body))
+
+
+def test_what_bodies_use_of_pytest_is_there(local: Judge) -> None:
+    program = """
+class Empty(LookupError): pass
+def f(x):
+    if x < 0:
+        raise Empty('it is empty')
+    return x * 0.1
+"""
+    body = """
+import pytest
+from pytest import approx
+from solution import Empty, f
+@pytest.mark.parametrize('x, y', [(1, 0.1), (3, 0.3)])
+@pytest.mark.parametrize('sign', [1])
+def test_values(x, y, sign):
+    assert f(x) == approx(sign * y) and [f(x)] == approx([y]) and {'k': f(x)} == approx({'k': y})
+    assert f(x) != approx(y, abs=1e-18) or x == 1
+    assert f(x) != approx(y + 0.01)
+def test_raises():
+    with pytest.raises(Empty, match='is empty') as info:
+        f(-1)
+    assert isinstance(info.value, LookupError) and info.type is Empty
+    pytest.raises(TypeError, f, 'a')
+"""
+    assert accepted(local(program, body))
+    assert not accepted(local(program.replace("0.1", "0.11"), body))
+    assert not accepted(local(program.replace("raise", "return"), body))
+    liar = LIAR + "class Empty(Exception): pass\ndef f(x): return Liar()"
+    assert not accepted(local(liar, body))
 
 
 def test_a_star_import_brings_what_the_test_uses_but_no_built_in(local: Judge) -> None:
