@@ -252,15 +252,17 @@ class FunctionCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertCase:
-    """A trusted test body in the style of HumanEval, run against a function of the program.
+    """A trusted test body in the style of HumanEval, run against functions of the program.
 
     `body` runs in a driver process of its own, in another container than the program. It must
-    define `check(candidate)` or consist of assert statements that call `entry_point`.
+    define `check(candidate)`, or call `entry_point` in assert statements, or import what it tests
+    `from solution`; its test functions and classes are run as pytest would run them.
     """
 
     name: str
     body: str
     entry_point: str
+    """Name of a function or class that the program has to define."""
     helpers: str = ""
     """Trusted source (say, the dataset's prompt) that defines what `body` needs besides."""
 
