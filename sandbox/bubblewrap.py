@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from . import cgroup
+from . import cgroup, private_tmp
 from .base import Capabilities, Guarantee, SandboxUnavailable
 from .channel import GuestWorker
 from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
@@ -72,8 +72,7 @@ class BubblewrapBackend:
     @property
     def capabilities(self) -> Capabilities:
         """What its workers guarantee on this machine."""
-        # bwrap mounts /tmp with a size, but knows no option for the number of files.
-        missing = {Guarantee.TMP_FILES}
+        missing = set() if self._limits_files() else {Guarantee.TMP_FILES}
         if self._rootless or not self._probe_group():
             missing.add(Guarantee.TOTAL_MEMORY)
         # The kernel sets no limit on the processes of the machine's root.
@@ -102,6 +101,8 @@ class BubblewrapBackend:
             return worker
         group = cgroup.create(number, memory_mb=self._memory_mb, processes=_PROCESSES)
         prefix = group.enter_command() if group else []
+        if self._limits_files():
+            prefix += private_tmp.enter_command(self._tmp_mb)
         try:
             transport = PipeTransport([*prefix, *self.command("supervisor", group)], group)
         except OSError as error:
@@ -148,7 +149,10 @@ class BubblewrapBackend:
         for number, stream in enumerate(("stdin", "stdout", "stderr")):
             arguments += ["--symlink", f"/proc/self/fd/{number}", f"/dev/{stream}"]
         arguments += ["--symlink", "/proc/self/fd", "/dev/fd", "--proc", "/proc"]
-        arguments += ["--perms", "1777", "--size", str(self._tmp_mb << 20), "--tmpfs", "/tmp"]
+        if entry == "supervisor" and self._limits_files():
+            arguments += ["--bind", private_tmp.SOURCE, "/tmp"]
+        else:
+            arguments += ["--perms", "1777", "--size", str(self._tmp_mb << 20), "--tmpfs", "/tmp"]
         arguments += ["--remount-ro", "/", "--chdir", "/tmp", "--hostname", "sandbox", "--clearenv"]
         for name, value in {**ENVIRONMENT, "LD_LIBRARY_PATH": python.library_path}.items():
             arguments += ["--setenv", name, value]
@@ -157,6 +161,9 @@ class BubblewrapBackend:
 
     def _interpreter(self) -> Interpreter:
         return guest_interpreter(packages=self._packages, python=self._python)
+
+    def _limits_files(self) -> bool:
+        return not self._rootless and private_tmp.works()
 
     def _probe_group(self) -> bool:
         with self._lock:

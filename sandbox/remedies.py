@@ -26,6 +26,8 @@ def for_guarantee(backend: str, guarantee: Guarantee) -> str:
         return "use the runtime runc on a kernel booted with cgroup_enable=memory"
     if guarantee is Guarantee.TOTAL_MEMORY and os.geteuid() == 0:
         return "mount the memory and pids control groups writable, or use docker"
+    if guarantee is Guarantee.TMP_FILES and os.geteuid() == 0:
+        return "install util-linux (unshare, mount), or use docker"
     if guarantee is Guarantee.PROCESS_LIMIT and os.geteuid() != 0:
         return "Linux 5.14 or later, or docker"
     return "use docker" if os.geteuid() == 0 else "run as root, or use docker"

@@ -222,3 +222,20 @@ def test_the_fingerprint_is_stable_and_tells_modes_apart() -> None:
     one, two = BubblewrapBackend(rootless=False), BubblewrapBackend(rootless=True)
     assert one.fingerprint == BubblewrapBackend(rootless=False).fingerprint
     assert one.fingerprint != two.fingerprint
+
+
+@needs_root
+def test_files_in_tmp_are_limited_where_root_has_the_tools_and_else_declared_unlimited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bomb = b"for i in range(10**6): open(f'/tmp/{i}', 'w').close()"
+    with WorkerPool(BubblewrapBackend(), size=1) as pool:
+        result = pool.run(bomb, b"", Limits(cpu_s=5.0))
+    assert result.status is Status.RUNTIME_ERROR
+    assert b"No space left" in result.stderr
+    monkeypatch.setattr("sandbox.private_tmp.works", lambda: False)
+    backend = BubblewrapBackend()
+    assert Guarantee.TMP_FILES in backend.capabilities.missing
+    with WorkerPool(backend, size=1) as pool:
+        small = b"open('/tmp/a', 'w').close()\nprint('ok')"
+        assert pool.run(small, b"", Limits()).stdout == b"ok\n"
