@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -24,6 +24,7 @@ _CANARY = b"print(sum(map(int, input().split())))"
 _CANARY_INPUT = b"20 22\n"
 _CANARY_OUTPUT = b"42\n"
 _CANARY_LIMITS = Limits(cpu_s=5.0, memory_mb=128)
+_SLACK = 1.6
 _EVIDENCE = 2
 _ATTEMPTS = 3
 """Most runs of one program, where some of them were lost from outside."""
@@ -107,7 +108,9 @@ def _evidence(faults: Sequence[WorkerFault]) -> int:
     return sum(not fault.external for fault in faults)
 
 
-def may_be_a_victim(execution: Execution, limits: Limits, *, overloaded: bool) -> bool:
+def may_be_a_victim(
+    execution: Execution, limits: Limits, *, overloaded: Callable[[], bool]
+) -> bool:
     """Whether a result may come of the machine's state and has to be confirmed by a run alone.
 
     That is so of a run that the wall clock ended on a busy machine, its CPU time not used up; and
@@ -119,8 +122,25 @@ def may_be_a_victim(execution: Execution, limits: Limits, *, overloaded: bool) -
     return (
         execution.status is Status.TIME_LIMIT_EXCEEDED
         and execution.cpu_s < limits.cpu_s
-        and overloaded
+        and overloaded()
     )
+
+
+def may_be_slowed(execution: Execution, limits: Limits, *, overloaded: Callable[[], bool]) -> bool:
+    """Whether a run used its CPU time up on a busy machine, where everything takes more of it."""
+    return (
+        execution.status is Status.TIME_LIMIT_EXCEEDED
+        and execution.cpu_s >= limits.cpu_s
+        and overloaded()
+    )
+
+
+def with_slack(limits: Limits) -> Limits:
+    """Return limits that a program within its limits keeps on any machine, however busy.
+
+    Runs of the same program have been seen to take up to 1.5 times the CPU time under load.
+    """
+    return replace(limits, cpu_s=_SLACK * limits.cpu_s, wall_s=_SLACK * limits.wall_limit_s)
 
 
 def is_unexplained(execution: Execution) -> bool:

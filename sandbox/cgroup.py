@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from .janitor import Janitor
 from .owner import is_gone, this_owner
 
 _ROOT = Path("/sys/fs/cgroup")
@@ -51,6 +52,10 @@ class ControlGroup:
 
     def remove(self) -> None:
         """Remove the group, whose processes have ended or are about to. Never raises."""
+        self._remove()
+        _janitor(os.getpid()).need_no_more()
+
+    def _remove(self) -> None:
         for folder in self.folders:
             for _ in range(100):
                 try:
@@ -68,18 +73,39 @@ def create(number: int, *, memory_mb: int, processes: int) -> ControlGroup | Non
     _reap_once(os.getpid())
     for parents in _candidates():
         # No blanks: the folders go through a shell as one word list.
-        leaf = f"{_PREFIX}{this_owner().replace(':', '_')}-{number}"
-        folders = tuple(parent / leaf for parent in parents)
+        folders = tuple(parent / f"{_leaf()}{number}" for parent in parents)
         group = ControlGroup(folders)
         try:
             for folder in folders:
                 folder.mkdir()
             _limit(folders, memory_mb << 20, processes)
         except OSError:
-            group.remove()
+            group._remove()
             continue
+        _janitor(os.getpid()).need()
         return group
     return None
+
+
+def _leaf() -> str:
+    """Return how the names of this process's groups begin."""
+    return f"{_PREFIX}{this_owner().replace(':', '_')}-"
+
+
+@functools.cache
+def _janitor(pid: int) -> Janitor:
+    """Return this process's janitor: a fork has its own."""
+    return Janitor(parent / _leaf() for parents in _candidates() for parent in parents)
+
+
+def _forget_janitor() -> None:
+    parent = os.getppid()
+    if _janitor.cache_info().currsize:
+        _janitor(parent).forget()
+        _janitor.cache_clear()
+
+
+os.register_at_fork(after_in_child=_forget_janitor)
 
 
 def reap() -> int:

@@ -21,7 +21,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import autopsy
 from .base import Capabilities, Guarantee, SandboxUnavailable
@@ -104,8 +104,8 @@ class DockerBackend:
         tmp_mb: size of a worker's private /tmp, in MiB.
         cpus: cores that a worker may use.
         runtime: the engine's runtime, e.g. `runsc` (gVisor); None takes its default.
-        userns: the engine's mode for user namespaces; None takes its default, which maps user ids
-            away from the machine's where it runs with `--userns-remap`; `host` turns that off.
+        userns: `remap` insists on an engine that maps user ids away from the machine's (dockerd
+            with `--userns-remap`); `host` turns that off; None takes the engine as it is.
         packages: names of distributions, installed here, that programs may import; part of the
             image that is built, so not with `image`.
         python: path of the interpreter that the image is built from; None takes the one that runs
@@ -122,7 +122,7 @@ class DockerBackend:
         tmp_mb: int = 32,
         cpus: float = 1.0,
         runtime: str | None = None,
-        userns: str | None = None,
+        userns: Literal["host", "remap"] | None = None,
         packages: Sequence[str] = (),
         python: str | None = None,
     ) -> None:
@@ -209,6 +209,7 @@ class DockerBackend:
         name = f"sbx-{_run}-{os.getpid()}-{next(_counter)}"
         engine, client = _engine(), connect()
         try:
+            self._check_remap(client)
             self._reap_once(client)
             _remove_leftovers(client, engine)
             transport = self._launch(client, engine, name, image)
@@ -219,6 +220,21 @@ class DockerBackend:
         worker = GuestWorker(name, transport, memory_mb=self._memory_mb)
         worker.wait_ready(_START_S)
         return worker
+
+    def _check_remap(self, client: docker.DockerClient) -> None:
+        import docker.errors
+        import requests
+
+        if self._userns == "remap" and not self._reaped:
+            try:
+                options = client.info().get("SecurityOptions") or ()
+            except (docker.errors.DockerException, requests.RequestException) as error:
+                raise SandboxUnavailable(f"the engine says nothing of itself: {error}") from error
+            if "name=userns" not in options:
+                raise SandboxUnavailable(
+                    "the engine does not map user ids away from the machine's, as userns='remap' "
+                    "asks; start dockerd with --userns-remap=default, or leave the option out"
+                )
 
     def _reap_once(self, client: docker.DockerClient) -> None:
         """Remove what earlier processes were killed too suddenly to remove."""
@@ -274,7 +290,7 @@ class DockerBackend:
         return client.api.create_host_config(
             auto_remove=True,
             runtime=self._runtime,
-            userns_mode=self._userns,
+            userns_mode="host" if self._userns == "host" else None,
             network_mode="none",
             read_only=True,
             tmpfs={

@@ -5,8 +5,9 @@ after `recycle_after` programs, after any dirt, and after a fault (see `blame` f
 was). Programs wait for a worker in the order in which they came (see `line`); waiting counts
 against no limit of theirs.
 
-A run that may have been a victim of its neighbours is repeated once with the pool to itself; one
-that was killed, no one knows by whom, is repeated once.
+A run that may have been a victim of its neighbours is repeated once with the pool to itself; so is
+one that used up its CPU time on a busy machine, if it does end within some more of it; one that was
+killed, no one knows by whom, is repeated once.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .base import Capabilities, WorkerDied
 from .batches import Plan
 from .leases import Lease, Slot, TrackedSession
 from .line import WaitingLine
-from .types import Limits
+from .types import Limits, Status
 from .worker import Backend, Execution, Session, WorkerFault
 
 _log = logging.getLogger(__name__)
@@ -174,8 +175,7 @@ class WorkerPool:
 
         `run` and `run_many` see to that themselves.
         """
-        busy = self._line.inside > load.cores() or self._overloaded()
-        return blame.may_be_a_victim(execution, limits, overloaded=busy)
+        return blame.may_be_a_victim(execution, limits, overloaded=self._is_busy)
 
     def close(self) -> None:
         """Stop every worker and return when they are gone. Safe to call twice, from any thread.
@@ -229,14 +229,27 @@ class WorkerPool:
     ) -> Execution:
         """Return a result that counts: this one, or that of a repetition."""
         if self.is_suspicious(execution, limits):
-            _log.info("repeating a run alone: %s may be its neighbours' doing", execution.status)
-            with self._suspended(lease), self._lease(alone=True) as quiet:
-                execution = blame.run(quiet, source, stdin, limits)
+            return self._alone(lease, source, stdin, limits)
+        if blame.may_be_slowed(execution, limits, overloaded=self._is_busy):
+            # Most that exceed a limit do so by far, and are not worth stopping the others for.
+            longer = blame.run(lease, source, stdin, blame.with_slack(limits))
+            if longer.status is not Status.TIME_LIMIT_EXCEEDED:
+                return self._alone(lease, source, stdin, limits)
             return replace(execution, retried=True)
         if blame.is_unexplained(execution):
             _log.info("repeating a run: it was killed, no one knows by whom")
             return replace(blame.run(lease, source, stdin, limits), retried=True)
         return execution
+
+    def _alone(self, lease: Lease, source: bytes, stdin: bytes, limits: Limits) -> Execution:
+        """Repeat a run with the pool to itself."""
+        _log.info("repeating a run alone: its result may be its neighbours' doing")
+        with self._suspended(lease), self._lease(alone=True) as quiet:
+            execution = blame.run(quiet, source, stdin, limits)
+        return replace(execution, retried=True)
+
+    def _is_busy(self) -> bool:
+        return self._line.inside > load.cores() or self._overloaded()
 
     @contextlib.contextmanager
     def _lease(self, *, alone: bool = False) -> Iterator[Lease]:

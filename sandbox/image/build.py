@@ -263,11 +263,12 @@ def _pull(client: docker.DockerClient, base: str, timeout_s: float) -> None:
 
 @contextlib.contextmanager
 def _one_builder() -> Iterator[None]:
-    """Keep processes of this user from building the same image side by side."""
-    path = Path(tempfile.gettempdir()) / f"mars-envs-image-{os.getuid()}.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    """Keep processes of this installation from building the same image side by side."""
+    # The lock is on a file that is there anyway, so that none is left behind.
+    descriptor = os.open(__file__, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # no locks on this file system; two builds do no harm
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

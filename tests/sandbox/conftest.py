@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,12 +15,26 @@ import pytest
 
 from sandbox.bubblewrap import BubblewrapBackend
 from sandbox.container import DockerBackend
+from sandbox.owner import this_owner
 from sandbox.pool import WorkerPool
 from sandbox.worker import Backend
+
+from .leftovers import left_by
 
 
 def make_backend(name: str) -> Backend:
     return BubblewrapBackend() if name == "bubblewrap" else DockerBackend()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """When all tests of the sandbox have run, none of their sandboxes is there any more."""
+    yield
+    gc.collect()
+    deadline_s = time.monotonic() + 30  # the engine removes containers at its leisure
+    while left := left_by(this_owner(), os.getpid()):
+        assert time.monotonic() < deadline_s, f"left behind: {left}"
+        time.sleep(0.2)
 
 
 @pytest.fixture(

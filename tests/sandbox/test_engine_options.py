@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from sandbox.base import SandboxUnavailable
 from sandbox.container import DockerBackend
 from sandbox.pool import WorkerPool
 from sandbox.types import Limits, Status
 
 from .engines import own_engine, shared_image
 
-pytestmark = [pytest.mark.docker, pytest.mark.slow]
+pytestmark = pytest.mark.docker
 
 LIMITS = Limits(cpu_s=2.0, wall_s=10.0, output_bytes=1 << 16)
 DAEMON = b"import os, time\nif os.fork() == 0:\n    time.sleep(60)\nprint(7)"
@@ -61,6 +62,14 @@ def behaves(pool: WorkerPool) -> None:
     assert pool.run(b"import os\nprint(os.listdir('/tmp'))", b"", LIMITS).stdout == b"[]\n"
 
 
+def test_an_engine_that_does_not_map_user_ids_is_refused_where_that_is_asked_for(
+    docker_engine: str,
+) -> None:
+    with pytest.raises(SandboxUnavailable, match="--userns-remap"):
+        DockerBackend(userns="remap").start_worker()
+
+
+@pytest.mark.slow
 def test_gvisor_serves_as_the_runtime(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,13 +88,14 @@ def test_gvisor_serves_as_the_runtime(
             behaves(pool)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("subordinate_ids")
 def test_user_ids_can_be_mapped_away_from_the_machines(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with own_engine(folder, "--userns-remap=default", image_from=shared_image()) as engine:
         monkeypatch.setenv("DOCKER_HOST", engine.url)
-        with WorkerPool(DockerBackend(), size=1) as pool:
+        with WorkerPool(DockerBackend(userns="remap"), size=1) as pool:
             shown = pool.run(b"print(open('/proc/self/uid_map').read())", b"", LIMITS).stdout
             inside, outside, _ = map(int, shown.split())
             assert inside == 0

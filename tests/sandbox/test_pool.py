@@ -32,11 +32,13 @@ class ScriptedWorker:
         self.usable = True
         self.closed = False
         self.programs: list[bytes] = []
+        self.limits: list[Limits] = []
         self.aborted = threading.Event()
         self._script = script
 
     def run(self, source: bytes, stdin: bytes, limits: Limits) -> Execution:
         self.programs.append(source)
+        self.limits.append(limits)
         return self._script(source)
 
     def run_batch(
@@ -306,7 +308,7 @@ def test_no_more_programs_run_at_once_than_there_are_workers() -> None:
         (SLEEPER, True, 2),
         (SLEEPER, False, 1),
         (Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=0.9), True, 2),
-        (Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=1.1), True, 1),
+        (Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=1.1), False, 1),
         # The kernel kills for memory where the whole machine runs out of it, too.
         (Execution(status=Status.MEMORY_LIMIT_EXCEEDED, cpu_s=0.9, signal=9), False, 2),
         (Execution(status=Status.MEMORY_LIMIT_EXCEEDED, cpu_s=0.1, exit_code=1), True, 1),
@@ -325,6 +327,29 @@ def test_a_possible_victim_of_its_neighbours_is_repeated_alone(
         result = pool.run(b"p", b"", LIMITS)
     assert sum(len(worker.programs) for worker in backend.workers) == runs
     assert (result.status, result.retried) == ((None, True) if runs == 2 else (first.status, False))
+
+
+SPENT = Execution(status=Status.TIME_LIMIT_EXCEEDED, cpu_s=1.01)
+
+
+@pytest.mark.parametrize(
+    ("runs", "status"),
+    [
+        ([SPENT, SPENT], Status.TIME_LIMIT_EXCEEDED),  # far beyond: no one is held up for it
+        ([SPENT, OK, OK], None),  # slowed down by its neighbours
+        ([SPENT, OK, SPENT], Status.TIME_LIMIT_EXCEEDED),  # too slow, with or without them
+    ],
+)
+def test_cpu_time_used_up_on_a_busy_machine_is_judged_when_it_is_quiet(
+    runs: list[Execution], status: Status | None
+) -> None:
+    results = iter(runs)
+    backend = ScriptedBackend(lambda source: next(results))
+    with WorkerPool(backend, size=1, overloaded=lambda: True) as pool:
+        result = pool.run(b"p", b"", LIMITS)
+    assert (result.status, result.retried) == (status, True)
+    assert next(results, None) is None
+    assert [limits.cpu_s for limits in backend.workers[0].limits] == [1.0, 1.6, 1.0][: len(runs)]
 
 
 def test_a_repeated_run_has_the_pool_to_itself() -> None:

@@ -77,6 +77,7 @@ def test_control_groups_of_the_gone_are_removed_and_others_kept(
         assert all(folder.exists() for folder in kept.folders)
     finally:
         kept.remove()
+        left.remove()
     assert not any(folder.exists() for folder in kept.folders)
 
 
