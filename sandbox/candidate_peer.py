@@ -16,6 +16,7 @@ import sys
 import types
 from typing import Any
 
+from . import stand_ins
 from .codec import CodecError, TooLarge, Tree
 from .graph import Packer, Unpacker, is_dunder
 from .peers import (
@@ -174,7 +175,9 @@ class Candidate(Peer):
         if issubclass(kind, type):
             return self.class_tree(value, depth)
         if issubclass(kind, BaseException):
-            return self.exception_tree(value, packer, depth)
+            own = name is None and importable(kind) is None
+            number = self.export(value, kind)["h"][0] if own else None
+            return self.exception_tree(value, packer, depth, number=number)
         if issubclass(kind, DATA) and not hasattr(kind, "__members__"):
             return encode_standard(value, kind, packer, depth)
         if kind is range:
@@ -237,20 +240,19 @@ class Candidate(Peer):
         if tag == "M":
             return getattr(unpacker.value(payload[0]), payload[1])
         if tag == "k":
-            number, name = payload
-            return self._stand_ins.get(number) or self._stand_in(number, name)
+            number, name, parameters = payload
+            return self._stand_ins.get(number) or self._stand_in(number, name, parameters)
         module, _, name = payload.partition(":")
         found = __import__(module, fromlist=["*"])
         for part in name.split("."):
             found = getattr(found, part)
         return found
 
-    def _stand_in(self, number: int, name: str) -> Any:
-        def stand_in(*args: Any, **kwargs: Any) -> Any:
+    def _stand_in(self, number: int, name: str, parameters: list[Any] | None) -> Any:
+        def call(args: Any, kwargs: Any) -> Any:
             return self._call_back(stand_in, args, kwargs)
 
-        stand_in.__name__ = stand_in.__qualname__ = name
-        stand_in.__module__ = "test"
+        stand_in = stand_ins.make(name, parameters, call)
         return self.keep(stand_in, number)
 
     def keep(self, value: Any, number: Tree) -> Any:

@@ -19,7 +19,16 @@ from typing import Any, NoReturn
 from . import proxies
 from .codec import CodecError, Encoder, Inexpressible, TooLarge, Tree
 from .graph import Packer, Unpacker, state_of
-from .peers import DATA, FRAMES_PER_NESTING, MAX_NESTING, VIEWS, Channel, Peer, importable
+from .peers import (
+    CARRIED_OBJECT,
+    DATA,
+    FRAMES_PER_NESTING,
+    MAX_NESTING,
+    VIEWS,
+    Channel,
+    Peer,
+    importable,
+)
 from .proxies import Method, ProxyClass, is_proxy
 
 BODY = "<body>"
@@ -35,6 +44,9 @@ _CALLABLE_TYPES = (
     operator.methodcaller,
     type(functools.lru_cache(lambda: None)),
 )
+_FUNCTIONS = (types.FunctionType, types.MethodType)
+_VARARGS, _VARKEYWORDS = 4, 8
+"""Bits of `co_flags`, as in `inspect`."""
 _PLAIN_FACTORIES = (None, int, float, str, list, dict, set, tuple, bool)
 
 
@@ -188,6 +200,8 @@ class Driver(Peer):
         if kind is Method:
             return {"M": [packer.value(value.owner, depth + 1), value.__name__]}
         if issubclass(kind, BaseException):
+            if CARRIED_OBJECT in value.__dict__:
+                return packer.value(value.__dict__[CARRIED_OBJECT], depth)
             return self.exception_tree(value, packer, depth, number=self._export(value))
         if hasattr(kind, "__members__") and kind.__module__ == "test":
             self._define(kind, "enum", list(kind.__members__))
@@ -210,7 +224,8 @@ class Driver(Peer):
             return {"q": name}
         if isinstance(value, _CALLABLE_TYPES):
             name = str(getattr(value, "__name__", kind.__name__))
-            return {"k": [self._export(value), name]}
+            parameters = _parameters(value) if isinstance(value, _FUNCTIONS) else None
+            return {"k": [self._export(value), name, parameters]}
         if hasattr(kind, "__next__") and kind.__module__ not in ("builtins", "itertools"):
             raise Inexpressible(f"a value of type {kind.__name__}")
         return None
@@ -299,6 +314,13 @@ class Driver(Peer):
             raise CodecError("a reference to a class that the program may not name")
         return found
 
+    def keep(self, error: BaseException, number: Tree) -> BaseException:
+        """Attach the object itself to an exception of the program."""
+        kind: Any = type(error)
+        if isinstance(kind, ProxyClass):
+            error.__dict__[CARRIED_OBJECT] = self._proxy(number, kind)
+        return error
+
     def _proxy(self, number: Any, kind: Any) -> Any:
         found = self._proxies.get(_natural(number))
         if found is None:
@@ -316,6 +338,28 @@ class Driver(Peer):
 
     def _is_export(self, value: Any) -> bool:
         return id(value) in self._export_numbers
+
+
+def _parameters(function: Any) -> list[Any]:
+    """Return the parameters of a function or bound method, as `stand_ins.make` takes them."""
+    bound = isinstance(function, types.MethodType)
+    function = getattr(function, "__func__", function)
+    code = function.__code__
+    names = code.co_varnames
+    count, only = code.co_argcount, code.co_kwonlyargcount
+    extra = list(names[count + only :])
+    rest = extra.pop(0) if code.co_flags & _VARARGS else None
+    more = extra.pop(0) if code.co_flags & _VARKEYWORDS else None
+    positional = list(names[bound:count])
+    return [
+        positional,
+        max(0, code.co_posonlyargcount - bound),
+        min(len(function.__defaults__ or ()), len(positional)),
+        rest,
+        list(names[count : count + only]),
+        list(function.__kwdefaults__ or ()),
+        more,
+    ]
 
 
 def _check_portable(kind: type) -> None:

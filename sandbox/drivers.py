@@ -37,7 +37,15 @@ from .relay import AssertOutcome, Ended, Relay, driver_limits
 from .types import AssertCase, Limits, Program, Status
 from .worker import Execution, Session
 
-_CANDIDATE = ("codec", "standard", "graph", "peers", "candidate_peer", "candidate_guest")
+_CANDIDATE = (
+    "codec",
+    "standard",
+    "graph",
+    "peers",
+    "stand_ins",
+    "candidate_peer",
+    "candidate_guest",
+)
 _DRIVER = ("codec", "standard", "graph", "peers", "proxies", "driver_peer", "driver_guest")
 _PYTEST = "pytest_guest"
 _CANARY = b"print(42)"

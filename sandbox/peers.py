@@ -3,7 +3,8 @@
 Classes and objects that live on one side only travel as references:
 
     {"h": [number, class]}  object of the program; from the test, {"h": number}
-    {"k": number}           callable or exception of the test
+    {"k": number}           callable or exception of the test; from the test, {"k": [number, name,
+                            parameters]}, see `stand_ins`
     {"C": number}           class of the program, described in the packet that first mentions it
     {"D": name}             class of the test, likewise
     {"q": "module:name"}    class or function of Python
@@ -33,6 +34,8 @@ MAX_NESTING = 150
 FRAMES_PER_NESTING = 40
 DATA = (int, float, str, list, tuple, dict, set, frozenset, bytes, complex)
 """Built-in types whose instances, those of subclasses too, travel as data."""
+CARRIED_OBJECT = "_carried_object"
+"""Attribute of exceptions of the program, as the test has them: the object itself."""
 CARRIED_TEXT = "_carried_text"
 """Attribute of classes of exceptions that have no `__str__` here: their text in its place."""
 VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))

@@ -24,7 +24,7 @@ import opcode
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
-from .peers import CARRIED_TEXT
+from .peers import CARRIED_OBJECT, CARRIED_TEXT
 
 MAX_ITEMS = 100_000
 """How many items the test may take from one iterator of the program."""
@@ -219,6 +219,7 @@ def make_class(
     failures = [base for base in bases if issubclass(base, BaseException)]
     if failures:
         namespace[CARRIED_TEXT] = None
+        namespace["__getattr__"] = _of_carried
         namespace["__str__"] = lambda self: str(getattr(self, CARRIED_TEXT) or self.args)
         return ProxyClass(name, tuple(failures), namespace)
     known = set(dunders)
@@ -235,6 +236,14 @@ def make_class(
     if not any(issubclass(base, Proxy) for base in bases):
         bases = [Proxy, *bases]
     return ProxyClass(name, tuple(bases), namespace)
+
+
+def _of_carried(self: Any, name: str) -> Any:
+    """Ask the program for what an exception of its own has besides its data."""
+    carried = self.__dict__.get(CARRIED_OBJECT)
+    if carried is None or name.startswith("__"):
+        raise AttributeError(name)
+    return getattr(carried, name)
 
 
 def make(kind: Any, number: int, *, own: bool) -> Any:

@@ -302,6 +302,37 @@ assert f(grow, [[], [5]]) == [None, None]
     assert not accepted(local("def f(g, xs): return [g(g(x)) for x in xs]", body))
 
 
+def test_callables_of_the_test_have_their_names_and_parameters(local: Judge) -> None:
+    program = """
+import functools, inspect
+def f(g):
+    @functools.wraps(g)
+    def wrapper(*args, **kwargs): return g(*args, **kwargs)
+    return wrapper.__name__, str(inspect.signature(g)).count(','), g.__code__.co_argcount
+def call(g, *args, **kwargs): return g(*args, **kwargs)
+"""
+    body = """
+from solution import call, f
+def add(a, b=2, *c, d, e=5, **k): return a, b, c, d, e, k
+def few(a, /, b, c=3): return a, b, c
+class Box:
+    def put(self, x, y=1): return x, y
+assert f(add) == ('add', 5, 2) and f(few) == ('few', 3, 3) and f(Box().put) == ('put', 1, 2)
+assert call(add, 1, d=4) == (1, 2, (), 4, 5, {})
+assert call(add, 1, 2, 3, d=4, e=6, z=7) == (1, 2, (3,), 4, 6, {'z': 7})
+assert call(few, 1, b=2) == (1, 2, 3) and call(Box().put, 1) == (1, 1)
+def sparse(a=1, b=2, c=3): return a, b, c
+assert call(sparse, c=5) == (1, 2, 5) and call(sparse, 7, c=5) == (7, 2, 5)
+try:
+    call(few)
+except TypeError:
+    pass
+else:
+    assert False
+"""
+    assert accepted(local(program, body))
+
+
 def test_callbacks_nest_and_what_they_get_keeps_its_identity(local: Judge) -> None:
     program = """
 def memo(function):
@@ -387,7 +418,7 @@ def test_calling_back_without_end_counts_against_the_program(
 def test_a_callback_after_its_call_has_ended_is_the_programs_error() -> None:
     channel = peers.Channel(-1)
     candidate = Candidate(channel, types.ModuleType("solution"), "")
-    late = candidate.reference("k", [0, "g"], Unpacker(candidate.graph))
+    late = candidate.reference("k", [0, "g", None], Unpacker(candidate.graph))
     with pytest.raises(RuntimeError, match="has ended"):
         late()
 
@@ -429,6 +460,8 @@ class EmptyError(ValueError):
         self.code = code
     def __str__(self):
         return 'custom ' + self.args[0]
+    def advice(self):
+        return f'push before {self.code}'
 
 class Stack:
     LIMIT = 10
@@ -472,6 +505,7 @@ def test_push_and_pop():
         stack.pop()
     except EmptyError as error:
         assert str(error) == 'custom empty' and error.code == 3 and isinstance(error, ValueError)
+        assert error.advice() == 'push before 3' and not hasattr(error, 'nothing')
     else:
         assert False
 
