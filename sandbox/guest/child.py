@@ -33,7 +33,10 @@ _exit = os._exit
 
 
 class Prepared:
-    """A program that is ready to run, or the reason why it does not compile."""
+    """A program that is ready to run, or the reason why it does not compile.
+
+    Streams have to be open (`open_streams`) before it runs.
+    """
 
     def __init__(self, source: bytes) -> None:
         """Compile `source`, any bytes at all; a failure is kept for `run`."""
@@ -53,7 +56,6 @@ class Prepared:
         )
         sys.modules["__main__"] = self._main
         sys.argv = [FILENAME]
-        open_streams()
 
     def run(self) -> NoReturn:
         """Run the program and end this process, or say why it does not compile."""

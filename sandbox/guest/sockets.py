@@ -29,6 +29,7 @@ __all__ = [
     "hear",
     "message_pair",
     "receive",
+    "room_for",
     "send",
     "socket",
     "stream_pair",
@@ -55,9 +56,14 @@ def send(end: socket, message: bytes, descriptors: Sequence[int]) -> None:
     end.sendmsg([message], [(SOL_SOCKET, SCM_RIGHTS, rights)] if descriptors else [])
 
 
+def room_for(descriptors: int) -> int:
+    """Return the size of the ancillary data of so many descriptors."""
+    return int(CMSG_LEN(4 * descriptors))
+
+
 def receive(end: socket, size: int, most: int) -> tuple[bytes, tuple[int, ...]]:
     """Wait for a message of up to `size` bytes and `most` descriptors; empty: the end is gone."""
-    message, ancillary, _, _ = end.recvmsg(size, CMSG_LEN(4 * most))
+    message, ancillary, _, _ = end.recvmsg(size, room_for(most))
     rights = ancillary[0][2] if ancillary else b""
     return message, struct.unpack(f"{len(rights) // 4}i", rights)
 

@@ -60,6 +60,7 @@ def main() -> Callable[[], NoReturn]:
     limits.set_cpu(cpu)
     limits.set_sizes(*sizes)
     os.write(_SETUP_FD, b"%dS" % start_up_us)
+    child.open_streams()
     prepared = child.Prepared(source)
     os.write(_SETUP_FD, b"R" if prepared.code is not None else b"C")
     os.close(_SETUP_FD)

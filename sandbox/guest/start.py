@@ -30,9 +30,7 @@ def main() -> Callable[[], NoReturn] | None:
     if pid == 0:
         # Detached: no collected object may close a number that has found another use.
         ours.detach()
-        os.dup2(theirs.detach(), zygote.CONTROL_FD)
-        os.closerange(zygote.CONTROL_FD + 1, 4096)
-        return zygote.serve(sockets.socket(fileno=zygote.CONTROL_FD))
+        return zygote.serve(theirs.detach())
     theirs.close()
     inherited = (host_in, host_out, ours, pid)
     return None

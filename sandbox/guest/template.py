@@ -32,10 +32,11 @@ from . import child, limits, seccomp, sockets
 ENDED = struct.Struct(">cIdI")  # `E`, wait status, CPU seconds, resident KiB
 RUN = b"R"
 
+# The zygote has taken 0 to 3, so these two are the first that it receives.
 CONTROL_FD = 4
 _PROGRAM_FD = 5
-_STANDS_IN = (10, 11, 12, 13)
-"""Descriptors to take the places of 0, 1, 2 and 3 while there is no test."""
+STAND_INS = (10, 11, 12, 13)
+"""Descriptors that take the places of 0, 1, 2 and 3 while there is no test."""
 
 # Imported here, once, where a program names them, instead of in each of its tests. Not what has
 # threads or files. (`random` draws a new seed after each fork.)
@@ -61,7 +62,8 @@ def main(
         descriptors: the supervisor's socket and a file with the program.
     """
     cpu, *sizes = numbers
-    _arrange(descriptors)
+    assert tuple(descriptors) == (CONTROL_FD, _PROGRAM_FD)
+    os.closerange(STAND_INS[-1] + 1, limits.OPEN_FILES)
     try:
         limits.set_sizes(*sizes)
         limits.set_cpu_for_now(cpu)
@@ -94,14 +96,18 @@ def _serve(program: child.Prepared, cpu: int, user: int) -> NoReturn:
     control.setblocking(True)
     word = b"R" if program.code is not None else b"C"
     limit, cpu_limits = resource.RLIMIT_CPU, (cpu, cpu + 1)  # a second for who catches SIGXCPU
-    run, receive, reply, pack = program.run, sockets.receive, control.send, ENDED.pack
+    run, reply, pack = program.run, control.send, ENDED.pack
+    receive, room = control.recvmsg, sockets.room_for(4)
+    unpack = {count: struct.Struct(f"{count}i").unpack for count in (3, 4)}
     fork, wait4, write, close, dup2 = os.fork, os.wait4, os.write, os.close, os.dup2
     closerange, most = os.closerange, limits.OPEN_FILES
     setrlimit, setresgid, setresuid = resource.setrlimit, os.setresgid, os.setresuid
     while True:
-        order, descriptors = receive(control, 1, 4)
+        order, ancillary, _, _ = receive(1, room)
         if order != RUN:
             os._exit(0)
+        rights = ancillary[0][2]
+        descriptors = unpack[len(rights) // 4](rights)
         for number, descriptor in enumerate(descriptors):
             dup2(descriptor, number)
             close(descriptor)
@@ -115,27 +121,9 @@ def _serve(program: child.Prepared, cpu: int, user: int) -> NoReturn:
             closerange(spare if spare == CONTROL_FD else child.CHANNEL_FD, most)
             run()
         for number in range(spare):
-            dup2(_STANDS_IN[number], number)
+            dup2(STAND_INS[number], number)
         _, status, usage = wait4(pid, 0)
         reply(pack(b"E", status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
-
-
-def _arrange(descriptors: Sequence[int]) -> None:
-    """Put each descriptor in its place, and others where a test will have its own.
-
-    Those are of the same kinds, and all the time taken, so that received ones come after them.
-    """
-    control, program = (os.dup2(fd, 20 + number) for number, fd in enumerate(descriptors))
-    os.closerange(0, 20)
-    os.memfd_create("stdin")
-    reading, writing = os.pipe()
-    os.dup2(writing, reading)
-    os.dup2(writing, child.CHANNEL_FD)
-    os.dup2(control, CONTROL_FD, inheritable=False)
-    os.dup2(program, _PROGRAM_FD, inheritable=False)
-    os.closerange(_PROGRAM_FD + 1, limits.OPEN_FILES)
-    for number, other in enumerate(_STANDS_IN):
-        os.dup2(number, other)
 
 
 def _import_modules_of(code: types.CodeType) -> None:

@@ -27,13 +27,15 @@ COLLECTED = struct.Struct(">Id")  # wait status, CPU seconds
 START, COLLECT, SWEEP = b"TCS"
 DONE = b"D"
 
-CONTROL_FD = 3
+CONTROL_FD = 20
+_STDERR_FD = 21
+_READER_FD = 22
 
 # What most programs import, or need for a traceback. Each fork copies the tables of all memory, so
 # this is short: a template imports what else its program names.
 PRELOADED = (
-    *("bisect", "collections", "functools", "heapq", "itertools", "math", "operator", "re"),
-    *("string", "traceback", "typing"),
+    *("collections", "functools", "itertools", "math", "operator", "re", "string", "traceback"),
+    "typing",
 )
 
 
@@ -48,14 +50,43 @@ def warm_up() -> None:
     gc.freeze()
 
 
-def serve(control: sockets.socket) -> Callable[[], NoReturn]:
-    """Follow orders for ever. Returns only in a template: the function that it is."""
-    os.setgroups([])
-    limits.set_constant()
-    with open("/proc/self/oom_score_adj", "w") as file:
-        file.write("900")
-    warm_up()
-    control.send(DONE)
+def serve(control: int) -> Callable[[], NoReturn]:
+    """Follow orders for ever. Returns only in a template: the function that it is.
+
+    Args:
+        control: descriptor of the socket of the supervisor.
+    """
+    end = _arrange(control)
+    try:
+        os.setgroups([])
+        limits.set_constant()
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("900")
+        warm_up()
+        end.send(DONE)
+        return _follow(end)
+    except BaseException:
+        os.dup2(_STDERR_FD, 2)
+        raise
+
+
+def _arrange(control: int) -> sockets.socket:
+    """Put other descriptors where a test has its own, of the same kinds, so that streams fit."""
+    os.dup2(2, _STDERR_FD, inheritable=False)
+    os.dup2(control, CONTROL_FD, inheritable=False)
+    os.closerange(0, CONTROL_FD)
+    os.closerange(_STDERR_FD + 1, 4096)
+    os.memfd_create("stdin")
+    reading, writing = os.pipe()
+    os.dup2(reading, _READER_FD)
+    os.dup2(writing, reading)
+    os.dup2(writing, child.CHANNEL_FD)
+    for number, other in enumerate(template.STAND_INS):
+        os.dup2(number, other)
+    return sockets.socket(fileno=CONTROL_FD)
+
+
+def _follow(control: sockets.socket) -> Callable[[], NoReturn]:
     pid = 0
     while True:
         message, descriptors = sockets.receive(control, ORDER.size, 2)
@@ -74,7 +105,7 @@ def serve(control: sockets.socket) -> Callable[[], NoReturn]:
         else:
             pid = os.fork()
             if pid == 0:
-                control.detach()  # or its collection would close the template's descriptor 3
+                control.detach()  # or its collection would close a number that has another use
                 return functools.partial(template.main, own_id, tests_id, numbers, descriptors)
             for descriptor in descriptors:
                 os.close(descriptor)
