@@ -8,8 +8,13 @@ other way to be left out.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
+import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +25,7 @@ from sandbox.types import Limits, Program, Status, StdioCase
 from sandbox.worker import Backend
 
 from .corpus import honest, rows
-from .corpus.attack import EXPECTED, WORKER_MEMORY_MB
+from .corpus.attack import EXPECTED, HEAD, WORKER_MEMORY_MB
 from .corpus.catalogue import ALL, FUNCTIONS, STDIO
 from .corpus.stage import Ensemble
 
@@ -103,6 +108,35 @@ def test_guarantees_that_attacks_may_need_are_few() -> None:
         Guarantee.TMP_SIZE,
         Guarantee.TMP_FILES,
     }
+
+
+def test_no_process_of_a_program_outlives_its_test_on_this_machine(backend: Backend) -> None:
+    mark = f"mark{os.getpid()}"
+    source = f"""
+libc()[1].prctl(15, {mark.encode()!r}, 0, 0, 0)
+def work(report):
+    report()
+    time.sleep(60)
+for _ in range(3): daemon(work)
+time.sleep(1.5)
+"""
+    seen = 0
+    with WorkerPool(backend, size=1) as pool, ThreadPoolExecutor(1) as thread:
+        run = thread.submit(pool.run, (HEAD + source).encode(), b"attack\n", Limits())
+        while not run.done():
+            seen = max(seen, _processes_named(mark))
+            time.sleep(0.01)
+        assert run.result().status is None
+        assert seen == 4
+        assert _processes_named(mark) == 0
+
+
+def _processes_named(mark: str) -> int:
+    count = 0
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            count += path.read_text().strip() == mark
+    return count
 
 
 HOSTILE = (

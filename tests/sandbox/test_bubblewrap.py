@@ -225,6 +225,17 @@ def test_the_fingerprint_is_stable_and_tells_modes_apart() -> None:
 
 
 @needs_root
+def test_without_a_control_group_the_limit_on_all_memory_is_declared_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sandbox.cgroup.create", lambda *_, **__: None)
+    backend = BubblewrapBackend()
+    assert backend.capabilities.missing == (Guarantee.TOTAL_MEMORY,)
+    with WorkerPool(backend, size=1) as pool:
+        assert pool.run(b"print(1)", b"", Limits()).stdout == b"1\n"
+
+
+@needs_root
 def test_files_in_tmp_are_limited_where_root_has_the_tools_and_else_declared_unlimited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

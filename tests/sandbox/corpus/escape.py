@@ -155,6 +155,10 @@ print([pid for pid in OTHERS if not os.path.exists(f"/proc/{pid}")])
         source="""
 import struct
 for pid in OTHERS:
+    attempt(os.setpriority, os.PRIO_PROCESS, pid, 19)
+    attempt(os.setpriority, os.PRIO_PGRP, pid, 19)
+    attempt(os.sched_setaffinity, pid, {max(os.sched_getaffinity(0))})
+    attempt(os.sched_setscheduler, pid, os.SCHED_IDLE, os.sched_param(0))
     attempt(os.setpgid, pid, 0)
     call("ioprio_set", 1, pid, 3 << 13)
     for kind in (resource.RLIMIT_CPU, resource.RLIMIT_NOFILE, resource.RLIMIT_AS):
