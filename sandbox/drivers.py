@@ -47,6 +47,11 @@ _CANDIDATE = (
     "candidate_guest",
 )
 _DRIVER = ("codec", "standard", "graph", "peers", "proxies", "driver_peer", "driver_guest")
+_IMPORTS = (
+    *("collections", "contextlib", "copy", "functools", "itertools", "json", "math", "operator"),
+    *("re", "typing"),
+)
+"""What these import of the standard library."""
 _PYTEST = "pytest_guest"
 _CANARY = b"print(42)"
 
@@ -153,7 +158,7 @@ def candidate_source(program: Program, case: AssertCase) -> bytes:
     body = bodies.read(case.body, case.helpers, case.entry_point)
     units = [unit for name in body.shared if name in program.source for unit in body.classes[name]]
     arguments = (program.source, case.entry_point, units, body.shared)
-    return bundle.source(_CANDIDATE, f"module.serve{arguments!a}")
+    return bundle.source(_CANDIDATE, f"module.serve{arguments!a}", imports=_IMPORTS)
 
 
 def driver_source(case: AssertCase) -> bytes:
@@ -169,4 +174,5 @@ def driver_source(case: AssertCase) -> bytes:
     }
     arguments = (body.helpers, case.body, case.entry_point)
     modules = (_PYTEST, *_DRIVER) if body.pytest else _DRIVER
-    return bundle.source(modules, f"module.drive(*{arguments!a}, **{options!a})")
+    call = f"module.drive(*{arguments!a}, **{options!a})"
+    return bundle.source(modules, call, imports=_IMPORTS)

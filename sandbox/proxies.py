@@ -20,7 +20,6 @@ a class under test (`own`), where the test's use of the name shows that it is a 
 from __future__ import annotations
 
 import collections
-import opcode
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
@@ -30,7 +29,6 @@ MAX_ITEMS = 100_000
 """How many items the test may take from one iterator of the program."""
 _SINGLE_ITEMS = 16
 _MOST_ITEMS = 1024
-_RAISE = opcode.opmap["RAISE_VARARGS"]
 _STATE = "_state_of_proxy"
 
 
@@ -391,10 +389,15 @@ def _was_raised(error: Any, trace: Any) -> bool:
     """Return whether a `raise` statement of the test, and no assertion, raised an exception."""
     if error is None or trace is None or isinstance(error, AssertionError):
         return False
+    import opcode  # costs more than most tests, and most need it not
+
     while trace.tb_next is not None:
         trace = trace.tb_next
     code = trace.tb_frame.f_code
-    return bool(code.co_filename == "<body>" and code.co_code[trace.tb_lasti] == _RAISE)
+    return bool(
+        code.co_filename == "<body>"
+        and code.co_code[trace.tb_lasti] == opcode.opmap["RAISE_VARARGS"]
+    )
 
 
 _BINARY = (
