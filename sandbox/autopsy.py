@@ -12,10 +12,13 @@ import signal
 from collections.abc import Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .guest import wire
+
 if TYPE_CHECKING:
     import docker
 
 _EVENTS = ("die", "oom", "kill")
+_INNOCENT = ("0", str(wire.KILLED_EXIT))
 _PATIENCE_S = 5.0
 """How long the engine may take to notice the end of a container whose streams have ended."""
 
@@ -35,8 +38,9 @@ def speaks_for_outside(events: Iterable[Mapping[str, Any]]) -> bool:
     """Return what the events of a container, in their order, say about its end.
 
     From outside comes what someone asked the engine to kill; a first process that ended with
-    status 0, because it saw its host hang up; one killed though no memory was lacking, for from
-    inside it cannot be killed; and an end of which the engine does not know.
+    status 0, because it saw its host hang up, or with the one that says that what it needs has been
+    killed; one that was killed though no memory was lacking, for from inside it cannot be; and an
+    end of which the engine does not know.
     """
     lacked_memory = False
     for event in events:
@@ -49,7 +53,7 @@ def speaks_for_outside(events: Iterable[Mapping[str, Any]]) -> bool:
             status = event.get("Actor", {}).get("Attributes", {}).get("exitCode")
             if status == str(128 + signal.SIGKILL):
                 return not lacked_memory
-            return bool(status == "0")
+            return status in _INNOCENT
     return True
 
 

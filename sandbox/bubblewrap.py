@@ -100,11 +100,17 @@ class BubblewrapBackend:
             worker.check()
             return worker
         group = cgroup.create(number, memory_mb=self._memory_mb, processes=_PROCESSES)
-        prefix = group.enter_command() if group else []
-        if self._limits_files():
-            prefix += private_tmp.enter_command(self._tmp_mb)
         try:
-            transport = PipeTransport([*prefix, *self.command("supervisor", group)], group)
+            prefix = group.enter_command() if group else []
+            if self._limits_files():
+                prefix += private_tmp.enter_command(self._tmp_mb)
+            command = [*prefix, *self.command("supervisor", group)]
+        except BaseException:
+            if group is not None:
+                group.remove()
+            raise
+        try:
+            transport = PipeTransport(command, group)
         except OSError as error:
             raise SandboxUnavailable(
                 f"bubblewrap cannot be started: {error}; `mars-envs sandbox doctor` says more"

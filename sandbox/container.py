@@ -10,23 +10,18 @@ removes them, once the stream breaks.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import os
-import select
-import socket
-import struct
 import threading
-import time
 import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import autopsy
+from .attached import ContainerTransport, hang_up
 from .base import Capabilities, Guarantee, SandboxUnavailable
 from .channel import GuestWorker
-from .engine import engine_environment, listens
+from .docker_client import address, connect, remove_leftovers, remove_or_remember
 from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
 from .owner import this_owner
 from .worker import Worker
@@ -38,60 +33,12 @@ OWNER_LABEL = "sbx.owner"
 RUN_LABEL = "sbx.run"
 
 _START_S = 60.0
-_ANSWER_S = 15
-"""How long an engine may take to say who it is, or to remove a container."""
 _API_S = 60
 """How long it may take to make and start a container."""
-_DEFAULT_HOST = "unix:///var/run/docker.sock"
 _PROCESSES = 64
 _SHARED_KERNEL_RUNTIMES = ("runc", "io.containerd.runc.v2", "crun")
-_STREAM_HEADER = struct.Struct(">BxxxI")
-_STDOUT = 1
-_STDERR_KEPT = 4096
 _run = uuid.uuid4().hex[:8]
 _counter = itertools.count()
-
-
-def connect() -> docker.DockerClient:
-    """Return a client for the engine that DOCKER_HOST names, or that is found (see `engine`).
-
-    Raises:
-        SandboxUnavailable: the SDK is not installed, or no engine answers.
-    """
-    try:
-        import docker
-        import docker.errors
-        import requests
-    except ImportError as error:
-        raise SandboxUnavailable(
-            f"the docker SDK is missing ({error}): pip install 'mars-envs[docker]'; "
-            "`mars-envs sandbox doctor` says what else can be tried"
-        ) from error
-    environment = engine_environment()
-    host = environment.get("DOCKER_HOST", _DEFAULT_HOST)
-    try:
-        if _is_away(host):
-            raise ConnectionRefusedError("nothing listens on that socket")
-        # Asks for the engine's version, so an engine that hangs is found out here.
-        return docker.from_env(timeout=_ANSWER_S, environment=environment)
-    # ValueError: an address that is none.
-    except (docker.errors.DockerException, requests.RequestException, OSError, ValueError) as error:
-        raise SandboxUnavailable(
-            f"no Docker engine answers at {host}: {error}; start one or set DOCKER_HOST; "
-            "`mars-envs sandbox doctor` says what else can be tried"
-        ) from error
-
-
-def _engine() -> str:
-    return engine_environment().get("DOCKER_HOST", _DEFAULT_HOST)
-
-
-def _is_away(host: str) -> bool:
-    """Whether no one listens at that address, as far as is known without asking.
-
-    The SDK would leave its socket open behind a failure.
-    """
-    return host.startswith("unix://") and not listens(host.removeprefix("unix://"))
 
 
 class DockerBackend:
@@ -207,14 +154,14 @@ class DockerBackend:
         """
         image = self.image()
         name = f"sbx-{_run}-{os.getpid()}-{next(_counter)}"
-        engine, client = _engine(), connect()
+        engine, client = address(), connect()
         try:
             self._check_remap(client)
             self._reap_once(client)
-            _remove_leftovers(client, engine)
+            remove_leftovers(client, engine)
             transport = self._launch(client, engine, name, image)
         except BaseException:
-            _remove_or_remember(client, engine, name)
+            remove_or_remember(client, engine, name)
             client.close()
             raise
         worker = GuestWorker(name, transport, memory_mb=self._memory_mb)
@@ -276,7 +223,7 @@ class DockerBackend:
             client.api.start(name)
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
             if stream is not None:
-                _hang_up(stream)
+                hang_up(stream)
             raise SandboxUnavailable(
                 f"the engine did not start a container from {image}: {error}; "
                 "`mars-envs sandbox doctor` says more"
@@ -327,131 +274,3 @@ def missing_guarantees(info: dict[str, Any], runtime: str | None) -> frozenset[G
     if (runtime or info.get("DefaultRuntime", "runc")) not in _SHARED_KERNEL_RUNTIMES:
         missing |= {Guarantee.TOTAL_MEMORY, Guarantee.TMP_SIZE, Guarantee.TMP_FILES}
     return frozenset(missing)
-
-
-class ContainerTransport:
-    """A container's standard streams, through the engine's attach call."""
-
-    def __init__(self, client: docker.DockerClient, engine: str, name: str, stream: Any) -> None:
-        self._client = client
-        self._engine = engine
-        self._name = name
-        self._stream = stream
-        self._socket = getattr(stream, "_sock", stream)
-        self._owner = os.getpid()
-        self._raw = bytearray()
-        self._stderr = bytearray()
-        self._closed = False
-
-    def send(self, data: bytes, timeout_s: float) -> None:
-        """Send all of `data`."""
-        self._socket.settimeout(timeout_s)
-        self._socket.sendall(data)
-
-    def receive(self, timeout_s: float) -> bytes:
-        """Return the next bytes of its standard output; none at the end of the stream."""
-        deadline_s = time.monotonic() + timeout_s
-        while True:
-            data = self._cut()
-            if data:
-                return data
-            self._socket.settimeout(max(0.001, deadline_s - time.monotonic()))
-            more = self._socket.recv(1 << 18)
-            if not more:
-                return b""
-            self._raw += more
-
-    def _cut(self) -> bytes:
-        """Take the whole packets out of what came, and return those of standard output."""
-        out = bytearray()
-        while len(self._raw) >= _STREAM_HEADER.size:
-            stream, size = _STREAM_HEADER.unpack_from(self._raw)
-            end = _STREAM_HEADER.size + size
-            if len(self._raw) < end:
-                break
-            packet = self._raw[_STREAM_HEADER.size : end]
-            del self._raw[:end]
-            if stream == _STDOUT:
-                out += packet
-            else:
-                self._stderr += packet
-                del self._stderr[:-_STDERR_KEPT]
-        return bytes(out)
-
-    def hung_up(self) -> bool:
-        """Return whether anything came unasked."""
-        poll = select.poll()
-        poll.register(self._socket.fileno(), select.POLLIN)
-        return bool(self._raw) or bool(poll.poll(0))
-
-    def lost_from_outside(self) -> bool:
-        """Return whether the engine knows nothing that speaks against the program."""
-        return _is_away(self._engine) or autopsy.lost_from_outside(self._client, self._name)
-
-    def diagnosis(self) -> str:
-        """Return the last of what was said on standard error."""
-        return self._stderr.decode("utf-8", "replace").strip()
-
-    def abort(self) -> None:
-        """Hang up, which ends the container."""
-        # A forked copy shares the connection: it may only close its own end.
-        if os.getpid() == self._owner:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Remove the container."""
-        if self._closed:
-            return
-        self._closed = True
-        if os.getpid() == self._owner:
-            _remove_or_remember(self._client, self._engine, self._name)
-        _hang_up(self._stream)
-        self._client.close()
-
-
-def _hang_up(stream: Any) -> None:
-    """Close an attached stream: the SDK's response, its reader and the socket in it."""
-    # In this order: what is read through must not find what it reads from closed (ValueError).
-    for end in (getattr(stream, "_response", None), stream, getattr(stream, "_sock", None)):
-        with contextlib.suppress(OSError, ValueError):
-            if end is not None:
-                end.close()
-
-
-_leftovers: set[tuple[str, str]] = set()
-"""Engine and name of each container that could not be removed when it was due."""
-
-
-def _remove_or_remember(client: docker.DockerClient, engine: str, name: str) -> None:
-    """Remove a container; if the engine is away or hangs, do it when the next one is made."""
-    client.api.timeout = _ANSWER_S
-    if _is_away(engine) or remove_container(client, name) is None:
-        _leftovers.add((engine, name))
-
-
-def _remove_leftovers(client: docker.DockerClient, engine: str) -> None:
-    for place, name in tuple(_leftovers):
-        if place == engine and remove_container(client, name) is not None:
-            _leftovers.discard((place, name))
-
-
-def remove_container(client: docker.DockerClient, name: str) -> bool | None:
-    """Kill and remove a container by name. Never raises.
-
-    Returns:
-        Whether it was there; None if the engine did not do it.
-    """
-    import docker.errors
-    import requests
-
-    try:
-        client.api.remove_container(name, force=True)
-    except docker.errors.NotFound:
-        return False
-    except docker.errors.APIError as error:
-        # The engine is removing it already.
-        return True if error.status_code == 409 else None
-    except (docker.errors.DockerException, requests.RequestException, OSError):
-        return None
-    return True

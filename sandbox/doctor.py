@@ -64,7 +64,8 @@ def diagnose() -> list[Finding]:
 
 
 def _docker() -> Finding:
-    from .container import DockerBackend, connect
+    from .container import DockerBackend
+    from .docker_client import connect
     from .factory import ping_engine
 
     try:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 
 from .cgroup import ControlGroup
+from .guest import wire
 from .spawn import spawn
 
 _ENDING_S = 5.0
@@ -82,7 +83,7 @@ class PipeTransport:
             return True  # bubblewrap's own process, which is no part of the sandbox
         if code == 128 + signal.SIGKILL:
             return self._count_oom_kills() == self._oom_kills
-        return code == 0
+        return code in (0, wire.KILLED_EXIT)
 
     def diagnosis(self) -> str:
         """Return the last of what was said on standard error."""

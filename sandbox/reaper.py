@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import cgroup, container
+from . import cgroup, container, docker_client
 from .base import SandboxUnavailable
 from .owner import is_gone
 
@@ -39,7 +39,7 @@ def reap(client: docker.DockerClient | None = None) -> Reaped:
     if client is not None:
         return Reaped(containers=reap_containers(client), groups=groups, engine=True)
     try:
-        client = container.connect()
+        client = docker_client.connect()
     except SandboxUnavailable:
         return Reaped(containers=(), groups=groups, engine=False)
     try:
@@ -62,4 +62,4 @@ def reap_containers(client: docker.DockerClient) -> tuple[str, ...]:
             "`mars-envs sandbox doctor` says more"
         ) from error
     gone = [entry["Names"][0].lstrip("/") for entry in entries if is_gone(entry["Labels"][label])]
-    return tuple(name for name in gone if container.remove_container(client, name))
+    return tuple(name for name in gone if docker_client.remove_container(client, name))

@@ -68,7 +68,7 @@ def ensure_image(
     if isinstance(packages, str):
         raise ValueError(f"packages must be a list of names, got the string {packages!r}")
     if client is None:
-        from ..container import connect
+        from ..docker_client import connect
 
         with contextlib.closing(connect()) as client:
             return ensure_image(

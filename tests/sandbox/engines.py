@@ -18,7 +18,8 @@ from typing import Any
 import docker
 import pytest
 
-from sandbox.container import DockerBackend, connect
+from sandbox.container import DockerBackend
+from sandbox.docker_client import connect
 
 _STARTS_S = 60.0
 _FLAGS = ("--bridge=none", "--iptables=false", "--ip6tables=false", "--log-driver=none")

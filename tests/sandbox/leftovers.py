@@ -7,7 +7,8 @@ from pathlib import Path
 
 from sandbox import cgroup
 from sandbox.base import SandboxUnavailable
-from sandbox.container import OWNER_LABEL, connect
+from sandbox.container import OWNER_LABEL
+from sandbox.docker_client import connect
 
 
 def containers_of(owner: str) -> list[str]:

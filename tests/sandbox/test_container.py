@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from sandbox.attached import ContainerTransport
 from sandbox.base import SandboxUnavailable
-from sandbox.container import OWNER_LABEL, ContainerTransport, DockerBackend, connect
+from sandbox.container import OWNER_LABEL, DockerBackend
+from sandbox.docker_client import connect
 from sandbox.owner import this_owner
 from sandbox.pool import WorkerPool
 from sandbox.types import Limits, Status

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from sandbox import cgroup
-from sandbox.container import OWNER_LABEL, DockerBackend, connect, remove_container
+from sandbox.container import OWNER_LABEL, DockerBackend
+from sandbox.docker_client import connect, remove_container
 from sandbox.owner import is_gone, this_owner
 from sandbox.reaper import reap
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.container import connect
+from sandbox.docker_client import connect
 from sandbox.pool import WorkerPool
 from sandbox.types import Limits
 from sandbox.worker import Backend, Worker
