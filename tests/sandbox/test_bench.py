@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import SandboxError, SandboxUnavailable
+from sandbox import Limits, SandboxError, SandboxUnavailable
 from sandbox.bench import cpu, engine, measure, modes, report
 from sandbox.bench.cpu import Usage
 from sandbox.bench.machine import Machine, fork_floor_ms
 from sandbox.bench.measure import Measurement, Sample, Settings
 from sandbox.bench.report import Range
-from sandbox.bench.uptime import uptime
+from sandbox.bench.uptime import CountedBackend, uptime
+from sandbox.bubblewrap import BubblewrapBackend
+from sandbox.pool import WorkerPool
 
 # Burns CPU time by the process's own clock, so that its use is known: at least so much, and a bit.
 BURN = "import time\nwhile time.process_time() < 0.4: pass\n"
@@ -299,6 +301,17 @@ def test_uptime_compares_blocks_of_one_pool() -> None:
         assert block.guest_rss_mb is not None
         assert block.guest_rss_mb > 1
         assert block.host_rss_mb > 1
+
+
+def test_what_a_replaced_worker_had_used_is_not_lost() -> None:
+    counted = CountedBackend(BubblewrapBackend())
+    burn = f"{BURN}print(input())"
+    with cpu.keeping_orphans(), WorkerPool(counted, size=1, recycle_after=1) as pool:
+        before = cpu.settled()
+        done = pool.run(burn.encode(), b"1\n", Limits())
+        assert done.stdout == b"1\n"
+        spent_s = cpu.spent_s(before, cpu.settled()) + counted.lost_s
+    assert 0.38 < spent_s < 1.2
 
 
 needs_own_engine = pytest.mark.skipif(
