@@ -11,6 +11,7 @@ import contextlib
 import errno
 import functools
 import os
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,17 +93,25 @@ def _leaf() -> str:
     return f"{_PREFIX}{this_owner().replace(':', '_')}-"
 
 
-@functools.cache
+_janitors: dict[int, Janitor] = {}
+_making = threading.Lock()
+
+
 def _janitor(pid: int) -> Janitor:
-    """Return this process's janitor: a fork has its own."""
-    return Janitor(parent / _leaf() for parents in _candidates() for parent in parents)
+    """Return this process's janitor: a fork has its own. The same one for all threads."""
+    with _making:
+        if pid not in _janitors:
+            parents = [parent for parents in _candidates() for parent in parents]
+            _janitors[pid] = Janitor(parent / _leaf() for parent in parents)
+        return _janitors[pid]
 
 
 def _forget_janitor() -> None:
-    parent = os.getppid()
-    if _janitor.cache_info().currsize:
-        _janitor(parent).forget()
-        _janitor.cache_clear()
+    global _making
+    _making = threading.Lock()  # another thread of the parent may have held it
+    for janitor in _janitors.values():
+        janitor.forget()
+    _janitors.clear()
 
 
 os.register_at_fork(after_in_child=_forget_janitor)

@@ -13,10 +13,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from sandbox import cgroup
 from sandbox.bubblewrap import BubblewrapBackend
 from sandbox.container import DockerBackend
 from sandbox.pool import WorkerPool
@@ -172,3 +174,14 @@ def test_an_exception_in_the_users_code_leaves_nothing(
         assert pool.run(b"print(2)", b"", LIMITS).stdout == b"2\n"
     gc.collect()
     assert (descriptors(), descendants(os.getpid())) == before
+
+
+def test_all_threads_of_a_process_have_one_janitor(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow:
+        def __init__(self, starts: object) -> None:
+            time.sleep(0.05)
+
+    monkeypatch.setattr(cgroup, "Janitor", Slow)
+    monkeypatch.setattr(cgroup, "_janitors", {})
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(cgroup._janitor, [os.getpid()] * 4))) == 1
