@@ -158,34 +158,34 @@ HOSTILE = (
     "time of children hidden: in daemons",
 )
 CONCURRENCY = 8
+PEACEFUL = Limits(cpu_s=1.0, memory_mb=256, output_bytes=1 << 16)
 
 
 async def test_honest_programs_among_hostile_ones_keep_their_verdicts_and_so_do_these(
     backend: Backend,
 ) -> None:
-    limits = Limits(cpu_s=1.0, memory_mb=256, output_bytes=1 << 16)
-    wanted: list[tuple[str, Program, StdioCase, tuple[Status, ...]]] = []
+    wanted: list[tuple[Program, StdioCase, Limits, tuple[Status, ...]]] = []
     for name, program in honest.PROGRAMS.items():
         case = StdioCase(name=name, stdin=honest.STDIN, expected=honest.EXPECTED)
-        wanted.append((name, Program(program.source), case, (program.status,)))
+        wanted.append((Program(program.source), case, PEACEFUL, (program.status,)))
     for name in HOSTILE:
         attack = STDIO[name]
         case = StdioCase(name=name, stdin="attack\n", expected=EXPECTED)
-        wanted.append((name, Program(attack.program), case, attack.statuses))
+        wanted.append((Program(attack.program), case, attack.limits, attack.statuses))
     half = len(honest.PROGRAMS)
     pairs = itertools.zip_longest(wanted[:half], wanted[half:])
     mixed = [each for pair in pairs for each in pair if each is not None]
     turns = asyncio.Semaphore(CONCURRENCY)
     with Grader(WorkerPool(backend, size=CONCURRENCY)) as grader:
 
-        async def grade(program: Program, case: StdioCase) -> Status:
+        async def grade(program: Program, case: StdioCase, limits: Limits) -> Status:
             async with turns:
                 return (await grader.agrade(program, [case], limits)).status
 
-        statuses = await asyncio.gather(*(grade(program, case) for _, program, case, _ in mixed))
+        statuses = await asyncio.gather(*(grade(*each[:3]) for each in mixed))
     wrong = {
-        name: status
-        for (name, _, _, right), status in zip(mixed, statuses, strict=True)
+        case.name: status
+        for (_, case, _, right), status in zip(mixed, statuses, strict=True)
         if status not in right
     }
     assert wrong == {}

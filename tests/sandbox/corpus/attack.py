@@ -17,6 +17,8 @@ WORKER_MEMORY_MB = 576
 LIMITS = Limits(cpu_s=0.5, memory_mb=256, output_bytes=1 << 16)
 WAITING = Limits(cpu_s=0.5, wall_s=2.0, memory_mb=256, output_bytes=1 << 16)
 """For programs that only the clock ends."""
+CROWDED = Limits(cpu_s=0.5, wall_s=2.0, memory_mb=256, output_bytes=1 << 16, processes=8)
+"""For programs whose processes all burn time, each up to the limit."""
 PATIENT = Limits(cpu_s=10.0, memory_mb=256, output_bytes=1 << 16)
 """For attacks that are work."""
 
@@ -127,7 +129,7 @@ def place():
     status = dict(line.split(":", 1) for line in read("/proc/self/status").splitlines())
     wanted = ("Umask", "SigBlk", "SigIgn", "SigCgt", "NoNewPrivs", "Seccomp", "CapEff", "CapBnd")
     limits = {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource)
-              if name.startswith("RLIMIT_") and name[7:] not in ("CPU", "AS", "FSIZE")}
+              if name.startswith("RLIMIT_") and name[7:] not in ("CPU", "AS", "FSIZE", "NPROC")}
     return {
         "process": {name: status[name].strip() for name in wanted},
         "limits": limits,

@@ -5,15 +5,19 @@ from __future__ import annotations
 from sandbox.base import Guarantee
 from sandbox.types import Checker, Limits
 
-from .attack import CE, MLE, OLE, PATIENT, RE, TLE, WA, WAITING, Attack
+from .attack import CE, CROWDED, MLE, OLE, PATIENT, RE, TLE, WA, WAITING, Attack
 
 ATTACKS = {
     "fork bomb": Attack(
-        source="while True: os.fork()", statuses=(RE, TLE), needs=Guarantee.PROCESS_LIMIT
+        source="while True: os.fork()",
+        statuses=(RE, TLE),
+        limits=CROWDED,
+        needs=Guarantee.PROCESS_LIMIT,
     ),
     "fork bomb: errors ignored": Attack(
         source="while True:\n    try: os.fork()\n    except OSError: pass",
         statuses=(TLE, RE),
+        limits=CROWDED,
         needs=Guarantee.PROCESS_LIMIT,
     ),
     "fork bomb: sessions that ignore signals": Attack(
@@ -25,6 +29,7 @@ while True:
     except OSError: pass
 """,
         statuses=(TLE, RE),
+        limits=CROWDED,
         needs=Guarantee.PROCESS_LIMIT,
         slow=True,
     ),
