@@ -18,17 +18,33 @@ _LEAST = 256 << 10
 def keep_in_forks() -> None:
     """Do so for the large read-only parts of libraries, as far as the kernel allows."""
     libc = ctypes.CDLL(None)
-    with open("/proc/self/maps") as file:
-        lines = file.read().splitlines()
-    for line in lines:
-        addresses, permissions, _, _, inode, *_ = line.split()
-        start, end = (int(address, 16) for address in addresses.split("-"))
-        if inode == "0" or permissions[1] == "w" or permissions[3] != "p" or end - start < _LEAST:
-            continue
-        before = _READ | (_EXECUTE if permissions[2] == "x" else 0)
+    for start, end, before in _unchanged_mappings():
         place, size = ctypes.c_void_p(start), ctypes.c_size_t(end - start)
         # Where a policy forbids code that can be written to, nothing has changed.
         if libc.mprotect(place, size, before | _WRITE) == 0:
             ctypes.memmove(start, start, 1)
             libc.mprotect(place, size, before)
             libc.madvise(place, size, _DONT_NEED)
+
+
+def _unchanged_mappings() -> list[tuple[int, int, int]]:
+    """Return (start, end, protection) of large read-only mappings that are as in their files.
+
+    Tables that the loader has filled in and then made read-only are not: they could not be read
+    again.
+    """
+    try:
+        with open("/proc/self/smaps") as file:
+            lines = file.read().splitlines()
+    except OSError:  # not every kernel tells
+        return []
+    found = []
+    for words in map(str.split, lines):
+        if not words[0].endswith(":"):
+            start, end = (int(address, 16) for address in words[0].split("-"))
+            permissions, inode = words[1], words[4]
+            wanted = inode != "0" and permissions in ("r-xp", "r--p") and end - start >= _LEAST
+        elif wanted and words[:2] == ["Anonymous:", "0"]:
+            execute = _EXECUTE if permissions[2] == "x" else 0
+            found.append((start, end, _READ | execute))
+    return found
