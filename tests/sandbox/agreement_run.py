@@ -173,6 +173,7 @@ def run(
             for result in Grading(sandbox, how, workers=workers).run(items)
         }
         found[data_set.name] = [results[item.set, item.submission.name] for item in items]
+        print(f"{time.strftime('%X')} {data_set.name}: {len(items)} graded", file=sys.stderr)
     return Agreement(results=found)
 
 
