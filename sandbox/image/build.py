@@ -3,8 +3,8 @@
 The tag is a hash of the recipe: the interpreter's build, the packages with their versions, and the
 rules by which files are chosen (`rootfs.recipe`) or the Dockerfile. So another Python or another
 version of a package gives another image, and an image that is there already is the right one. The
-guest's own code is no part of it: it travels in the command line of each worker. Nor is the code
-that makes the image, so that most changes of this package leave the image that is there in use.
+guest's own code is no part of it: each worker is sent it. Nor is the code that makes the image, so
+that most changes of this package leave the image that is there in use.
 """
 
 from __future__ import annotations
