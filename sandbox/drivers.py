@@ -73,6 +73,10 @@ class SessionPool(Protocol):
         """Whether a result may be the machine's doing and must be confirmed by a run alone."""
         ...
 
+    def longer_limits(self, execution: Execution, limits: Limits) -> Limits | None:
+        """Return limits to try a run with that may have been slowed down; None: it was not."""
+        ...
+
 
 def fingerprint() -> str:
     """Return a short hash of everything that this module puts into guests."""
@@ -104,7 +108,14 @@ def judge(
     relay = Relay(case, limits)
     try:
         outcome = _attempt(relay, sources, programs, drivers)
-        if not programs.is_suspicious(outcome.execution, limits):
+        suspicious = programs.is_suspicious(outcome.execution, limits)
+        longer = programs.longer_limits(outcome.execution, limits)
+        if longer is not None:
+            again = _attempt(Relay(case, longer), sources, programs, drivers)
+            if again.status is Status.TIME_LIMIT_EXCEEDED:
+                return _retried(outcome)
+            suspicious = True
+        if not suspicious:
             return outcome
         outcome = _attempt(Relay(case, limits), sources, programs, drivers, alone=True)
         return _retried(outcome)

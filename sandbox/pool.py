@@ -177,6 +177,15 @@ class WorkerPool:
         """
         return blame.may_be_a_victim(execution, limits, overloaded=self._is_busy)
 
+    def longer_limits(self, execution: Execution, limits: Limits) -> Limits | None:
+        """Return limits to try a run with that may have been slowed down; None: it was not.
+
+        Only one that ends within them is worth a run alone.
+        """
+        if blame.may_be_slowed(execution, limits, overloaded=self._is_busy):
+            return blame.with_slack(limits)
+        return None
+
     def close(self) -> None:
         """Stop every worker and return when they are gone. Safe to call twice, from any thread.
 
@@ -230,10 +239,11 @@ class WorkerPool:
         """Return a result that counts: this one, or that of a repetition."""
         if self.is_suspicious(execution, limits):
             return self._alone(lease, source, stdin, limits)
-        if blame.may_be_slowed(execution, limits, overloaded=self._is_busy):
+        longer = self.longer_limits(execution, limits)
+        if longer is not None:
             # Most that exceed a limit do so by far, and are not worth stopping the others for.
-            longer = blame.run(lease, source, stdin, blame.with_slack(limits))
-            if longer.status is not Status.TIME_LIMIT_EXCEEDED:
+            again = blame.run(lease, source, stdin, longer)
+            if again.status is not Status.TIME_LIMIT_EXCEEDED:
                 return self._alone(lease, source, stdin, limits)
             return replace(execution, retried=True)
         if blame.is_unexplained(execution):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import contextlib
 import gc
 import os
 import sys
 import types
-from collections.abc import Iterable
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
 CHANNEL_FD = 3
 FILENAME = "solution.py"
@@ -50,11 +50,9 @@ class Prepared:
             self.code = None
             self._failure = error
         self._plain = self.code is not None and is_plain(self.code)
-        self._main = types.ModuleType("__main__")
-        self._main.__dict__.update(
-            __builtins__=builtins, __file__=FILENAME, __loader__=_Loader(source)
-        )
-        sys.modules["__main__"] = self._main
+        self.main: types.ModuleType | None = None
+        """The module that the program is, once it runs."""
+        self._loader = _Loader(source)
         sys.argv = [FILENAME]
 
     def run(self) -> NoReturn:
@@ -63,9 +61,12 @@ class Prepared:
             assert self._failure is not None
             _report(self._failure)
             _exit(1)
+        # Made here, or the garbage collector would take it for a part of the template.
+        self.main = sys.modules["__main__"] = types.ModuleType("__main__")
+        self.main.__dict__.update(__builtins__=builtins, __file__=FILENAME, __loader__=self._loader)
         status, modules = 0, len(sys.modules)
         try:
-            exec(self.code, self._main.__dict__)
+            exec(self.code, self.main.__dict__)
         except SystemExit as error:
             status = _exit_status(error)
         except BaseException as error:
@@ -73,7 +74,7 @@ class Prepared:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             _report(error)
             status = 1
-        _leave(None if self._plain and len(sys.modules) == modules else self._main, status)
+        _leave(self, status, plain=self._plain and len(sys.modules) == modules)
 
 
 def is_plain(code: types.CodeType) -> bool:
@@ -146,34 +147,60 @@ def _exit_status(error: SystemExit) -> int:
     return 1
 
 
-def _flush(streams: Iterable[TextIO | None]) -> None:
-    for stream in streams:
-        if stream is not None and not getattr(stream, "closed", True):
-            stream.flush()
-
-
-def _leave(main: types.ModuleType | None, status: int) -> NoReturn:
+def _leave(prepared: Prepared, status: int, *, plain: bool) -> NoReturn:
     """Do what programs rely on at exit, in the interpreter's order, without its teardown.
 
     Args:
-        main: the module to take apart; None if nobody would notice.
+        prepared: the program.
         status: exit status so far.
+        plain: whether nobody would notice if the program's objects were not collected.
     """
-    stdout = sys.__stdout__
     try:
         if "threading" in sys.modules:
             sys.modules["threading"]._shutdown()
         atexit._run_exitfuncs()
-        streams = (sys.stdout, stdout, sys.stderr)
-        _flush(streams)
-        if main is not None:
-            # Streams that the program opened itself are flushed when they are collected.
-            main.__dict__.clear()
-            gc.collect()
-            _flush(streams)
+        if not _flush_standard_streams():
+            status = status or 120
+        if not plain:
+            _collect(prepared)
     except SystemExit as error:
         status = _exit_status(error)
     except BaseException as error:
         _report(error)
         status = status or 120
+    for stream in (sys.__stdout__, sys.__stderr__):
+        with contextlib.suppress(BaseException):  # the interpreter does it without a word, too
+            if stream is not None:
+                stream.flush()
     _exit(status)
+
+
+def _flush_standard_streams() -> bool:
+    """Flush what the program has for standard output and error; return whether that worked."""
+    worked = True
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name, None)
+        if stream is None or _is_closed(stream):
+            continue
+        try:
+            stream.flush()
+        except BaseException as error:
+            worked = False
+            if name == "stdout":
+                _report(error)
+    return worked
+
+
+def _is_closed(stream: object) -> bool:
+    try:
+        return bool(getattr(stream, "closed", False))
+    except Exception:
+        return False
+
+
+def _collect(prepared: Prepared) -> None:
+    """Let finalizers run and streams of the program's own be flushed, its globals intact."""
+    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
+    prepared.main = None
+    sys.modules.pop("__main__", None)
+    gc.collect()

@@ -11,7 +11,10 @@ _STACK = 64 << 20
 def set_constant() -> None:
     """Set the limits that no order changes; children inherit them."""
     _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_STACK, _STACK)
+    # Programs that recurse deeply ask for more; the address space limits that as well.
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    soft = _STACK if hard == resource.RLIM_INFINITY else min(_STACK, hard)
+    resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
     _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
 
 

@@ -39,6 +39,7 @@ class Place:
         self._program = -1
         self._swept = False
         self._template: sockets.socket | None = None
+        self._numbers_are_many = _most_processes() >= 1 << 20
         self._loadavg = os.open("/proc/loadavg", os.O_RDONLY)
         self._oom_file = next(
             (os.open(path, os.O_RDONLY) for path in _OOM_COUNTERS if os.path.exists(path)), None
@@ -83,8 +84,11 @@ class Place:
         return self._template
 
     def alone(self) -> bool:
-        """Whether no process but the test's first has been started since the order for it."""
-        return self._read_last_pid() == self._last_pid
+        """Whether no process but the test's first has been started since the order for it.
+
+        False where process numbers are so few that a test could use them all and start again.
+        """
+        return self._numbers_are_many and self._read_last_pid() == self._last_pid
 
     def oom(self) -> int:
         """Whether the memory controller has killed since the last call; -1: it does not say."""
@@ -194,6 +198,15 @@ class Place:
 
     def _read_last_pid(self) -> int:
         return int(os.pread(self._loadavg, 128, 0).split()[4])
+
+
+def _most_processes() -> int:
+    """Return how many process numbers there are before they start again; 0: nobody says."""
+    try:
+        with open("/proc/sys/kernel/pid_max") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 0
 
 
 def memory_file(name: str, data: bytes) -> int:

@@ -27,7 +27,9 @@ _ALLOW = 0x7FFF0000
 _ERRNO = 0x00050000
 _KILL_PROCESS = 0x80000000
 _X32_BIT = 0x40000000
-_NAMESPACE_FLAGS = 0x7E020080  # CLONE_NEW{TIME,NS,CGROUP,UTS,IPC,USER,PID,NET}
+# CLONE_NEW{TIME,NS,CGROUP,UTS,IPC,USER,PID,NET}, and CLONE_PARENT: the time of a process whose
+# parent is not the test would be charged to nobody.
+_CLONE_FLAGS = 0x7E028080
 _AF_UNIX = 1
 _SIGCHLD = 17
 
@@ -177,7 +179,7 @@ def build(machine: str) -> bytes:
         code += [_op(_EQUAL, kind, 0, 3), _op(_LOAD, _ARGUMENT_1)]
         code += [_op(_EQUAL, 0, 0, 1), allow, deny]
     code += [_op(_EQUAL, clone, 0, 4), _op(_LOAD, _ARGUMENT_0)]
-    code += [_op(_ANY_BIT, _NAMESPACE_FLAGS, 0, 1), deny, _op(_RETURN, _ALLOW)]
+    code += [_op(_ANY_BIT, _CLONE_FLAGS, 0, 1), deny, _op(_RETURN, _ALLOW)]
     # Reading how SIGCHLD is handled is free; a new action is any address but null.
     code += [_op(_EQUAL, sigaction, 0, 8)]
     code += [_op(_LOAD, _ARGUMENT_0), _op(_EQUAL, _SIGCHLD, 0, 4)]

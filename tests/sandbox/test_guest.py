@@ -134,6 +134,14 @@ def test_a_program_that_breaks_the_compiler_is_a_compile_error_each_time(pool: W
     assert [run.status for run in runs] == [Status.COMPILE_ERROR] * 2
 
 
+def test_a_program_may_ask_for_more_stack(pool: WorkerPool) -> None:
+    source = (
+        "import resource\nno = resource.RLIM_INFINITY\n"
+        "resource.setrlimit(resource.RLIMIT_STACK, (no, no))\nprint('deep')"
+    )
+    assert run(pool, source).stdout == b"deep\n"
+
+
 @pytest.mark.parametrize(
     "ending",
     [
@@ -144,11 +152,27 @@ def test_a_program_that_breaks_the_compiler_is_a_compile_error_each_time(pool: W
         "import weakref\nclass A: pass\na = A()\nweakref.finalize(a, print, 'x', end='')",
         "exec(\"out = open(1, 'w', closefd=False); out.write('x')\")",
         "sys.stdout.write('x')",
+        "import io\nsys.stdout = io.TextIOWrapper(sys.stdout.detach())\nprint(end='x')",
+        "import os\nclass A:\n    def __del__(self): print(helper(), end='')\n"
+        "def helper(): return os.path.join('', 'x')\na = A()",
+        "class Words:\n    kept = ''\n    def write(self, text): self.kept += text\n"
+        "    def flush(self): sys.__stdout__.write(self.kept)\n"
+        "sys.stdout = Words()\nprint(end='x')",
+        "import os\nfrom io import BytesIO, IOBase\n"
+        "class Fast(IOBase):\n    def __init__(self, file):\n        self.fd = file.fileno()\n"
+        "        self.buffer = BytesIO()\n        self.write = self.buffer.write\n"
+        "    def flush(self):\n        os.write(self.fd, self.buffer.getvalue())\n"
+        "        self.buffer.truncate(0), self.buffer.seek(0)\n"
+        "class Wrapper(IOBase):\n    def __init__(self, file):\n        self.buffer = Fast(file)\n"
+        "        self.flush = self.buffer.flush\n"
+        "        self.write = lambda text: self.buffer.write(text.encode())\n"
+        "sys.stdout = Wrapper(sys.stdout)\nprint(end='x')",
         "sys.stderr = sys.stdout\nprint('x', end='', file=sys.stderr)",
     ],
 )
 def test_what_python_does_at_exit_is_done(pool: WorkerPool, ending: str) -> None:
-    assert run(pool, "import sys\n" + ending).stdout == b"x"
+    result = run(pool, "import sys\n" + ending)
+    assert (result.status, result.stdout, result.stderr) == (None, b"x", b"")
 
 
 def test_a_program_that_replaces_excepthook_still_fails(pool: WorkerPool) -> None:

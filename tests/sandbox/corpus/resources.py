@@ -216,6 +216,22 @@ print("done")
 """,
         statuses=(TLE,),
     ),
+    "time of children hidden: of siblings": Attack(
+        source="""
+CLONE_PARENT = 0x8000
+for _ in range(4):
+    ours, theirs = os.pipe()
+    pid = libc()[1].syscall(56, CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
+    if pid == 0:
+        while time.process_time() < 0.25: pass
+        os.write(theirs, b".")
+        os._exit(0)
+    if pid > 0: os.read(ours, 1)
+print(pid)
+""",
+        statuses=(WA,),
+        says="-1\n",
+    ),
     "time of children hidden: never waited for": Attack(
         source="""
 for _ in range(4):
