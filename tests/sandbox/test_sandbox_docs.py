@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import sandbox
 from mars_envs.cli.parser import build_parser
-from sandbox import Limits, Status
+from sandbox import Limits, Status, factory
 from sandbox.base import Guarantee
 from sandbox.bubblewrap import BubblewrapBackend
 from sandbox.container import DockerBackend, missing_guarantees
@@ -18,6 +21,7 @@ from sandbox.local import LocalBackend
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sandbox.md"
 TEXT = PAGE.read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLES = [body for name, body in FENCE.findall(TEXT) if name == "python"]
 
 
 def table(heading: str) -> list[list[str]]:
@@ -117,6 +121,21 @@ def test_links_on_the_page_lead_somewhere() -> None:
         assert "://" in target or (PAGE.parent / target).exists(), target
 
 
-def test_the_example_runs() -> None:
-    code = next(body for name, body in FENCE.findall(TEXT) if name == "python")
-    exec(compile(code, "docs/sandbox.md", "exec"), {})
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_the_examples_run(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_here(backend: str = "auto", **options: Any) -> sandbox.Grader:
+        return factory.open_sandbox("bubblewrap", **options)
+
+    monkeypatch.setattr(sandbox, "open_sandbox", open_here)
+    exec(compile(EXAMPLES[number], "docs/sandbox.md", "exec"), {})
+
+
+def test_the_listed_fields_are_the_fields() -> None:
+    rows = table("kind")[1:]
+    for kind, text in rows:
+        record = getattr(sandbox, kind.strip("`"))
+        listed = re.findall(r"`(\w+)`", re.sub(r"\([^()]*(\([^()]*\)[^()]*)*\)", "", text))
+        known = [field.name for field in dataclasses.fields(record)]
+        assert listed[: len(known)] == known, kind
+        assert all(hasattr(record, name) for name in listed), kind
+    assert len(rows) == 9
