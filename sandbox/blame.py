@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from .base import WorkerDied
-from .types import Limits, Status
+from .types import LEAST_WORKER_MB, Limits, Status
 from .worker import Execution, WorkerFault
 
 _log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 _CANARY = b"print(sum(map(int, input().split())))"
 _CANARY_INPUT = b"20 22\n"
 _CANARY_OUTPUT = b"42\n"
-_CANARY_LIMITS = Limits(cpu_s=5.0, memory_mb=128)
+_CANARY_LIMITS = Limits(cpu_s=5.0, memory_mb=LEAST_WORKER_MB)
 _SLACK = 1.6
 _EVIDENCE = 2
 _ATTEMPTS = 3

@@ -9,12 +9,12 @@ judged is in `grading`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
 from . import bundle, checkers, drivers, functions
-from .base import Capabilities
+from .base import Capabilities, SandboxError
 from .cache import CacheStats, FlightCache, key
 from .checkers import CheckerVerdict
 from .grading import Grading
@@ -107,7 +107,7 @@ class Grader:
     def grade(
         self,
         program: Program,
-        cases: Sequence[Case],
+        cases: Iterable[Case],
         limits: Limits | None = None,
         *,
         stop_at_first_failure: bool = False,
@@ -126,22 +126,22 @@ class Grader:
             CheckerFailed: a custom checker gave no verdict.
             RuntimeError: the sandbox has been closed.
             ValueError: no cases were given.
+            TypeError: something given is of another type.
         """
-        if not cases:
-            raise ValueError("a program needs at least one case to be graded; got none")
-        for case in cases:
-            if not isinstance(case, Case):
-                raise TypeError(
-                    f"a case is a StdioCase, a FunctionCase or an AssertCase, not {case!r:.100}"
-                )
+        cases = _checked(program, cases, limits)
         if self._closed:
             raise RuntimeError("the sandbox is closed; open another")
         grading = Grading(self, program, limits or Limits(), stop=stop_at_first_failure)
         results = grading.results(cases)
-        failed = (case.status for case, _ in results if case.status is not Status.ACCEPTED)
+        failed = next((case for case, _ in results if case.status is not Status.ACCEPTED), None)
+        if failed is None and len(results) != len(cases):
+            raise SandboxError(
+                f"expected a result for each of {len(cases)} cases, got {len(results)}; this is a "
+                "fault of the sandbox, so the program has no verdict"
+            )
         capabilities = self.capabilities
         return Report(
-            status=next(failed, Status.ACCEPTED),
+            status=Status.ACCEPTED if failed is None else failed.status,
             cases=tuple(case for case, _ in results),
             backend=capabilities.backend,
             isolated=capabilities.isolated,
@@ -151,7 +151,7 @@ class Grader:
     async def agrade(
         self,
         program: Program,
-        cases: Sequence[Case],
+        cases: Iterable[Case],
         limits: Limits | None = None,
         *,
         stop_at_first_failure: bool = False,
@@ -165,7 +165,11 @@ class Grader:
             QueueFull: no thread or worker was free in time, where a limit is set.
             SandboxError: the sandbox failed, or was closed meanwhile; the program has no verdict.
             RuntimeError: the sandbox had been closed before.
+            ValueError: no cases were given.
+            TypeError: something given is of another type.
         """
+        # Here, not in a thread: an iterator belongs to the task that made it.
+        cases = _checked(program, cases, limits)
 
         def work() -> Report:
             return self.grade(program, cases, limits, stop_at_first_failure=stop_at_first_failure)
@@ -226,6 +230,33 @@ class Grader:
             if self._driver_pool is None:
                 self._driver_pool = WorkerPool(self._pool.backend, size=self._pool.size)
             return self._driver_pool
+
+
+def _checked(program: object, cases: object, limits: object) -> tuple[Case, ...]:
+    """Return the cases, of any iterable, once everything is of its type."""
+    if not isinstance(program, Program):
+        hint = "; wrap the text: Program(source)" if isinstance(program, str) else ""
+        raise TypeError(f"program is a sandbox.Program, got {program!r:.60}{hint}")
+    if limits is not None and not isinstance(limits, Limits):
+        raise TypeError(
+            f"limits is a sandbox.Limits or None, got {limits!r:.60}; "
+            "say, Limits(cpu_s=2.0, memory_mb=512)"
+        )
+    if isinstance(cases, Case):
+        raise TypeError(
+            f"cases is a list of cases, got one case; write [{type(cases).__name__}(…)]"
+        )
+    if not isinstance(cases, Iterable):
+        raise TypeError(f"cases is a list of cases, got {cases!r:.60}")
+    found = tuple(cases)
+    if not found:
+        raise ValueError("a program needs at least one case to be graded; got none")
+    for case in found:
+        if not isinstance(case, Case):
+            raise TypeError(
+                f"a case is a StdioCase, a FunctionCase or an AssertCase, not {case!r:.100}"
+            )
+    return found
 
 
 def _may_keep(execution: Execution) -> bool:

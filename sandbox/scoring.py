@@ -98,7 +98,7 @@ def score_groups(results: Iterable[CaseResult], groups: Sequence[ScoringGroup]) 
 def grade_groups(
     sandbox: Sandbox,
     program: Program,
-    cases: Sequence[Case],
+    cases: Iterable[Case],
     groups: Sequence[ScoringGroup],
     limits: Limits | None = None,
 ) -> GroupedReport:
@@ -113,8 +113,11 @@ def grade_groups(
 
     Raises:
         SandboxError: the sandbox failed; the program has no verdict and no points.
-        ValueError: the tests and those that the groups name are not the same.
+        ValueError: there are no tests, or they are not those that the groups name.
     """
+    cases, groups = tuple(cases), tuple(groups)
+    if not cases:
+        raise ValueError("a program needs at least one case to be graded; got none")
     named = {case.name: case for case in cases}
     _check_names(cases, named, groups)
     known: dict[str, CaseResult] = {}

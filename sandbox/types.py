@@ -11,8 +11,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Self
 
+from . import checks
+
 MAX_SECONDS = 86_400
 """The longest time limit, a day: more is surely a mistake, and kernels have clocks that end."""
+LEAST_MEMORY_MB = 32
+"""Address space that an interpreter needs to start and import a little, with room to spare. With
+less, a right program would be taken for one that does not compile."""
+LEAST_WORKER_MB = 64
+"""Memory that a worker needs for one such program beside its own processes."""
+_MOST = (1 << 40) - 1
+"""The largest whole number that a limit may be."""
 
 
 class Status(StrEnum):
@@ -38,8 +47,7 @@ class Program:
     source: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source, str):
-            raise TypeError(f"Program.source is text (str), got {type(self.source).__name__}")
+        checks.text("Program.source", self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +70,19 @@ class Limits:
     """Size of the private /tmp, in MiB."""
 
     def __post_init__(self) -> None:
-        for name in ("cpu_s", "wall_s"):
-            value = getattr(self, name)
-            if name == "wall_s" and value is None:
-                continue
-            if not isinstance(value, int | float) or not 0 < value <= MAX_SECONDS:
-                raise ValueError(
-                    f"Limits.{name} must be a positive number of seconds, {MAX_SECONDS} at most, "
-                    f"got {value!r}"
-                )
-        for name in ("memory_mb", "output_bytes", "stderr_bytes", "processes", "tmp_mb"):
-            value = getattr(self, name)
-            least = 0 if name == "stderr_bytes" else 1
-            if not isinstance(value, int) or not least <= value < 1 << 40:
-                raise ValueError(
-                    f"Limits.{name} must be a whole number of at least {least}, got {value!r}"
-                )
+        checks.positive("Limits.cpu_s", self.cpu_s, most=MAX_SECONDS, unit="seconds")
+        if self.wall_s is not None:
+            checks.positive("Limits.wall_s", self.wall_s, most=MAX_SECONDS, unit="seconds")
+        for name in ("output_bytes", "processes", "tmp_mb"):
+            checks.whole(f"Limits.{name}", getattr(self, name), least=1, most=_MOST)
+        checks.whole("Limits.stderr_bytes", self.stderr_bytes, least=0, most=_MOST)
+        checks.whole(
+            "Limits.memory_mb",
+            self.memory_mb,
+            least=LEAST_MEMORY_MB,
+            most=_MOST,
+            why="MiB; with less an interpreter may not start",
+        )
 
     @property
     def wall_limit_s(self) -> float:
@@ -109,11 +114,13 @@ class Checker:
     """Relative tolerance; a token passes if either tolerance accepts it."""
 
     def __post_init__(self) -> None:
+        for name in ("case_sensitive", "space_change_sensitive"):
+            checks.kind(f"Checker.{name}", getattr(self, name), bool, "True or False")
         if self.kind not in ("lines", "tokens", "auto"):
             raise ValueError(f"Checker.kind is lines, tokens or auto, got {self.kind!r}")
         if self.space_change_sensitive and self.kind != "tokens":
             raise ValueError("space_change_sensitive needs Checker.kind='tokens'")
-        _check_tolerances(self.float_abs, self.float_rel)
+        _check_tolerances(self)
         if self.kind == "auto" and (self.float_abs is not None or self.float_rel is not None):
             raise ValueError("Checker.kind='auto' has a tolerance of its own; leave float_* out")
 
@@ -142,7 +149,8 @@ class ValueChecker:
     def __post_init__(self) -> None:
         if self.order not in ("given", "outer", "any"):
             raise ValueError(f"ValueChecker.order is given, outer or any, got {self.order!r}")
-        _check_tolerances(self.float_abs, self.float_rel)
+        checks.kind("ValueChecker.iterables", self.iterables, bool, "True or False")
+        _check_tolerances(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +169,10 @@ class CheckerProgram:
     source: str
     limits: Limits = field(default_factory=lambda: Limits(cpu_s=10.0))
 
+    def __post_init__(self) -> None:
+        checks.text("CheckerProgram.source", self.source)
+        checks.kind("CheckerProgram.limits", self.limits, Limits, "a Limits(...)")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdioCase:
@@ -170,6 +182,11 @@ class StdioCase:
     stdin: str
     expected: str
     checker: Checker | CheckerProgram = field(default_factory=Checker)
+
+    def __post_init__(self) -> None:
+        _check_texts(self, "name", "stdin", "expected")
+        wanted = "a Checker(...) or a CheckerProgram(...)"
+        checks.kind("StdioCase.checker", self.checker, (Checker, CheckerProgram), wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +218,31 @@ class FunctionCase:
     assume: Literal["nothing", "leetcode"] = "nothing"
     """`leetcode`: supply what programs written for LeetCode take for granted: names of `typing`,
     `collections`, `math` and the like, `ListNode`, `TreeNode`, a recursion limit of 50,000."""
+
+    def __post_init__(self) -> None:
+        _check_texts(self, "name", "entry_point", "return_type")
+        parts = self.entry_point.split(".")
+        if len(parts) > 2 or not all(part.isidentifier() for part in parts):
+            raise ValueError(
+                "FunctionCase.entry_point is the name of a function, like 'twoSum', or of a method "
+                f"in a class, like 'Solution.twoSum', got {self.entry_point!a:.60}"
+            )
+        for name, of in (
+            ("args", "the arguments of one call"),
+            ("alternatives", "further right answers"),
+            ("arg_types", "the types of arguments"),
+        ):
+            values = checks.sequence(f"FunctionCase.{name}", getattr(self, name), of)
+            object.__setattr__(self, name, values)
+        for number, kind in enumerate(self.arg_types):
+            checks.text(f"FunctionCase.arg_types[{number}]", kind)
+        wanted = "a ValueChecker(...) or a CheckerProgram(...)"
+        checks.kind("FunctionCase.checker", self.checker, (ValueChecker, CheckerProgram), wanted)
+        if self.compare_argument is not None:
+            wanted = "the number of an argument, from 0, or None"
+            checks.kind("FunctionCase.compare_argument", self.compare_argument, int, wanted)
+        if self.assume not in ("nothing", "leetcode"):
+            raise ValueError(f"FunctionCase.assume is nothing or leetcode, got {self.assume!a:.60}")
 
     @classmethod
     def from_json_lines(
@@ -266,6 +308,9 @@ class AssertCase:
     helpers: str = ""
     """Trusted source (say, the dataset's prompt) that defines what `body` needs besides."""
 
+    def __post_init__(self) -> None:
+        _check_texts(self, "name", "body", "entry_point", "helpers")
+
 
 Case = StdioCase | FunctionCase | AssertCase
 
@@ -306,6 +351,12 @@ class Report:
     cached: int = 0
     """How many of the cases were answered from a cache."""
 
+    def __post_init__(self) -> None:
+        if not self.cases:
+            raise ValueError(
+                "a Report needs at least one case: a program that was not tested has no verdict"
+            )
+
     @property
     def passed(self) -> int:
         """How many cases were accepted."""
@@ -317,10 +368,20 @@ class Report:
         return self.status is Status.ACCEPTED
 
 
-def _check_tolerances(*tolerances: float | None) -> None:
-    for value in tolerances:
-        if value is not None and not 0 <= value < math.inf:
-            raise ValueError(f"a tolerance is a number of at least 0, or None; got {value!r}")
+def _check_tolerances(checker: Checker | ValueChecker) -> None:
+    for name in ("float_abs", "float_rel"):
+        value = getattr(checker, name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and 0 <= value < math.inf):
+            raise ValueError(
+                f"{type(checker).__name__}.{name} is a number of at least 0, or None for no "
+                f"tolerance, got {value!a:.60}"
+            )
+
+
+def _check_texts(case: StdioCase | FunctionCase | AssertCase, *names: str) -> None:
+    for name in names:
+        checks.text(f"{type(case).__name__}.{name}", getattr(case, name))
 
 
 def _json(text: str, what: str) -> Any:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from .base import ReferenceRejected, Sandbox
 from .types import Case, Limits, Program, Report, Status
 
 
 def validate(
-    sandbox: Sandbox, reference: Program, cases: Sequence[Case], limits: Limits | None = None
+    sandbox: Sandbox, reference: Program, cases: Iterable[Case], limits: Limits | None = None
 ) -> Report:
     """Run a problem's own solution and return the report, in which every case is accepted.
 
@@ -23,6 +23,7 @@ def validate(
         ReferenceRejected: a case is not accepted; the message names the first.
         SandboxError: the sandbox failed, or a case cannot be judged at all.
     """
+    cases = tuple(cases)
     report = sandbox.grade(reference, cases, limits)
     failed = [case for case in report.cases if case.status is not Status.ACCEPTED]
     if failed:

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from sandbox import Grader, RunCache, UnsupportedCase
+from sandbox import Grader, RunCache, SandboxError, UnsupportedCase
 from sandbox.local import LocalBackend
 from sandbox.pool import WorkerPool
 from sandbox.types import (
@@ -103,6 +104,49 @@ def test_messages_say_what_failed(grader: Grader) -> None:
         Status.COMPILE_ERROR,
         "SyntaxError: '(' was never closed",
     )
+
+
+def test_cases_may_come_from_a_generator(grader: Grader) -> None:
+    report = grader.grade(ADD, (case for case in (RIGHT, WRONG)))
+    assert report.status is Status.WRONG_ANSWER
+    assert [case.status for case in report.cases] == [Status.ACCEPTED, Status.WRONG_ANSWER]
+
+
+def test_awaited_cases_may_come_from_an_iterator(grader: Grader) -> None:
+    report = asyncio.run(grader.agrade(ADD, iter([WRONG])))
+    assert (report.status, len(report.cases)) == (Status.WRONG_ANSWER, 1)
+
+
+def test_a_generator_without_cases_gets_no_report(grader: Grader) -> None:
+    with pytest.raises(ValueError, match="at least one case"):
+        grader.grade(ADD, iter(()))
+
+
+def test_a_case_that_was_lost_is_no_accepted_case(
+    grader: Grader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandbox.grading.Grading.results", lambda self, cases: [])
+    with pytest.raises(SandboxError, match="a result for each of 2 cases, got 0"):
+        grader.grade(ADD, [RIGHT, RIGHT])
+
+
+@pytest.mark.parametrize(
+    ("program", "cases", "limits", "message"),
+    [
+        ("print(1)", [RIGHT], None, r"wrap the text: Program\(source\)"),
+        (ADD, RIGHT, None, r"got one case; write \[StdioCase"),
+        (ADD, 5, None, "cases is a list of cases, got 5"),
+        (ADD, ["1 2"], None, "a StdioCase, a FunctionCase or an AssertCase, not '1 2'"),
+        (ADD, [RIGHT], 2.0, r"limits is a sandbox\.Limits or None, got 2\.0; say, Limits\("),
+    ],
+)
+def test_what_is_no_program_case_or_limit_is_named(
+    grader: Grader, program: Any, cases: Any, limits: Any, message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        grader.grade(program, cases, limits)
+    with pytest.raises(TypeError, match=message):
+        asyncio.run(grader.agrade(program, cases, limits))
 
 
 def test_the_checker_of_each_case_is_used(grader: Grader) -> None:
