@@ -10,12 +10,13 @@ from pathlib import Path
 from ..errors import InvalidSetting, InvalidTask
 from ..importing import is_importable
 from ..judging.agreement import WORDS, is_known
-from ..judging.code import shared_sandbox
+from ..judging.code import sandbox_package, shared_sandbox
 from ..tasks.code import CodeTask
 from ..tasks.load import load_tasks, read_task_file
 from ..tasks.submissions import Submission, read_submissions
 from .config import GradeConfig
 from .console import console, progress
+from .files import check_input, check_output
 from .grade_log import ResultLog
 from .grade_report import counted, print_report
 from .grading import Graded, Grading, How, Item, program_of
@@ -27,11 +28,16 @@ def grade(config: GradeConfig) -> int:
     """Grade, print tables, write JSON lines; the exit status is explained in the command's help."""
     if config.docker_host:
         os.environ["DOCKER_HOST"] = config.docker_host
+    log = ResultLog(check_output(Path(config.output))) if config.output else None
     items, problems = collect_items(config)
     _print_problems(problems)
     if not items:
         raise InvalidTask("there is nothing to grade: no submission for a known task was found")
-    sandbox = shared_sandbox(config.sandbox, workers=config.workers)
+    _check_limits(config, items)
+    # An engine that was named is meant: without an answer from it, nothing else will do.
+    named = config.docker_host is not None and config.sandbox == "auto"
+    backend = "docker" if named else config.sandbox
+    sandbox = shared_sandbox(backend, workers=config.workers)
     tasks = len({item.task.task_id for item in items})
     console.print(
         f"{counted(len(items), 'submission')} for {counted(tasks, 'task')}; programs run in: "
@@ -46,13 +52,13 @@ def grade(config: GradeConfig) -> int:
     )
     workers = config.workers or len(os.sched_getaffinity(0))
     started = time.monotonic()
-    results = _run(Grading(sandbox, how, workers=workers), items, config.output)
+    results = _run(Grading(sandbox, how, workers=workers), items, log)
     print_report(results, backend=sandbox.capabilities.backend, wall_s=time.monotonic() - started)
     if problems:
         what = counted(len(problems), "record")
         _say(f"{what} could not be used, as said at the top", "red")
-    if config.output:
-        console.print(f"results: {Path(config.output)}", markup=False, soft_wrap=True)
+    if log is not None:
+        console.print(f"results: {log.path}", markup=False, soft_wrap=True)
     if problems or not all(result.graded for result in results):
         return 2
     return 1 if any(result.differs for result in results) else 0
@@ -63,7 +69,7 @@ def collect_items(config: GradeConfig) -> tuple[list[Item], list[InvalidTask]]:
 
     Raises:
         InvalidTask: a file cannot be read, or no task in it can be used.
-        InvalidSetting: there is no file to take submissions from.
+        InvalidSetting: there is no file to take tasks or submissions from.
     """
     tasks, problems = _tasks(config)
     by_id = {task.task_id: task for task in tasks}
@@ -84,6 +90,7 @@ def collect_items(config: GradeConfig) -> tuple[list[Item], list[InvalidTask]]:
                 f"{config.problems} is no file with submissions of its own; name some with "
                 "--submissions FILE"
             )
+        check_input(file, "submissions file")
         for found in read_submissions(file):
             try:
                 if isinstance(found, InvalidTask):
@@ -118,7 +125,32 @@ def _tasks(config: GradeConfig) -> tuple[Sequence[CodeTask], list[InvalidTask]]:
     built_in = config.problems.split(":")[0] == "tiny_code"
     if not path.exists() and (built_in or is_importable(config.problems)):
         return load_tasks(config.problems), []
+    check_input(path, "task file")
     return read_task_file(path, format=config.format)
+
+
+def _check_limits(config: GradeConfig, items: Sequence[Item]) -> None:
+    """Check that the limits asked for can be set, before a sandbox is opened.
+
+    Raises:
+        InvalidSetting: they cannot.
+    """
+    limits = sandbox_package().Limits
+    try:
+        if config.memory_mb is not None:
+            limits(memory_mb=config.memory_mb)
+    except ValueError as error:
+        raise InvalidSetting(f"--memory-mb {config.memory_mb}: {error}") from error
+    if config.time_factor == 1.0:
+        return
+    for task in {item.task.task_id: item.task for item in items}.values():
+        try:
+            limits(cpu_s=task.time_limit_s * config.time_factor)
+        except ValueError as error:
+            raise InvalidSetting(
+                f"--time-factor {config.time_factor:g} times the {task.time_limit_s:g} s of task "
+                f"{task.task_id!r} is no limit: {error}; choose another factor"
+            ) from error
 
 
 def _item(
@@ -152,9 +184,8 @@ def _item(
     return item
 
 
-def _run(grading: Grading, items: Sequence[Item], output: str | None) -> list[Graded]:
+def _run(grading: Grading, items: Sequence[Item], log: ResultLog | None) -> list[Graded]:
     """Grade what the output does not hold yet, with a progress bar; return results in order."""
-    log = ResultLog(Path(output)) if output else None
     keys = [grading.key(item) for item in items]
     known: dict[tuple[str, str], Graded] = {}
     if log is not None:
@@ -163,7 +194,7 @@ def _run(grading: Grading, items: Sequence[Item], output: str | None) -> list[Gr
         }
         known = log.resume(wanted)
         if known:
-            console.print(f"{counted(len(known), 'result')} of {len(items)} taken from {output}")
+            console.print(f"{counted(len(known), 'result')} of {len(items)} taken from {log.path}")
     results = dict(known)
     left = [item for item in items if (item.set, item.submission.name) not in known]
     differ = failed = 0

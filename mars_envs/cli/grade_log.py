@@ -18,10 +18,14 @@ from .grading import Graded, GradedTest
 
 
 class ResultLog:
-    """A file of results."""
+    """A file of results.
+
+    Args:
+        path: of a plain file, there already or not: it is read to its end, and replaced.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def resume(self, wanted: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], Graded]:
         """Return the results that are there already; make the file writable, or fail now.
@@ -34,7 +38,7 @@ class ResultLog:
             OSError: the file cannot be written.
         """
         found: dict[tuple[str, str], Graded] = {}
-        with self._path.open("a+", encoding="utf-8") as file:
+        with self.path.open("a+", encoding="utf-8") as file:
             file.seek(0)
             lines = file.read().split("\n")
         # What stands behind the last line end was cut off in the middle.
@@ -42,13 +46,13 @@ class ResultLog:
             result = _from_line(line)
             if result is None:
                 raise InvalidSetting(
-                    f"{self._path}, line {number}: expected a result of `sandbox grade`, got "
+                    f"{self.path}, line {number}: expected a result of `sandbox grade`, got "
                     "something else; choose another file with --output"
                 )
             place = (result.set, result.name)
             if wanted.get(place) != result.key:
                 raise InvalidSetting(
-                    f"{self._path}, line {number}: holds a result of another grading "
+                    f"{self.path}, line {number}: holds a result of another grading "
                     f"({result.name} with another program, tests, limits or backend, or not asked "
                     "for now); choose another file with --output, or delete this one"
                 )
@@ -59,14 +63,14 @@ class ResultLog:
 
     def append(self, result: Graded) -> None:
         """Add one result."""
-        with self._path.open("a", encoding="utf-8") as file:
+        with self.path.open("a", encoding="utf-8") as file:
             file.write(_to_line(result))
 
     def rewrite(self, results: Iterable[Graded]) -> None:
         """Replace the file by these results, whole or not at all."""
-        partial = self._path.with_name(self._path.name + ".partial")
+        partial = self.path.with_name(self.path.name + ".partial")
         partial.write_text("".join(map(_to_line, results)), encoding="utf-8")
-        os.replace(partial, self._path)
+        os.replace(partial, self.path)
 
 
 def _to_line(result: Graded) -> str:

@@ -132,11 +132,13 @@ class Grading:
 
     def key(self, item: Item) -> str:
         """Return a hash of program, tests, limits and sandbox: equal keys, equal results."""
-        program = program_of(item, self._how.preamble)
+        try:
+            judged_by: tuple[object, ...] = (self._cases(item), self._limits(item.task))
+        except ValueError as error:
+            judged_by = (_line(error),)  # has no verdict, so no later run takes it over
         parts = (
-            program,
-            self._cases(item),
-            self._limits(item.task),
+            program_of(item, self._how.preamble),
+            *judged_by,
             self._how.stop_at_first_failure,
             self._sandbox.capabilities.backend,
         )
@@ -156,7 +158,7 @@ class Grading:
                 stop_at_first_failure=self._how.stop_at_first_failure,
             )
         except (package.UnsupportedCase, ValueError) as error:
-            # A ValueError is a limit that no worker of this backend can keep.
+            # A limit that no worker of this backend can keep, or a test that is none.
             return self._graded(item, status="unsupported", message=_line(error))
         except (package.SandboxError, OSError) as error:
             message = f"{type(error).__name__}: {_line(error)}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
-from ..errors import JudgeUnavailable
+from ..errors import InvalidTask, JudgeUnavailable
 from ..tasks.code import AssertBody, CodeTask, FunctionCall, Test
 from .base import Feedback, Verdict
 from .extract import extract_program
@@ -110,7 +110,7 @@ class CodeJudge:
 
         Raises:
             JudgeUnavailable: the sandbox failed; the completion has no verdict.
-            InvalidTask: the task's `helpers` are no Python.
+            InvalidTask: the task's `helpers` are no Python, or its limits cannot be set.
         """
         program = extract_program(completion).program
         if program is None:
@@ -158,7 +158,10 @@ class CodeJudge:
         """Run the public tests and, if they all pass, the hidden ones."""
         package = sandbox_package()
         seconds, memory = self._limits(task)
-        limits: Limits = package.Limits(cpu_s=seconds, memory_mb=memory)
+        try:
+            limits: Limits = package.Limits(cpu_s=seconds, memory_mb=memory)
+        except ValueError as error:
+            raise InvalidTask(f"task {task.task_id!r} cannot be judged: {error}") from error
         try:
             sandbox = self._given or shared_sandbox(
                 self.sandbox, workers=self.workers, cache=self.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -252,6 +253,22 @@ def test_lines_that_cannot_be_used_are_counted_and_named(
         ("{tasks} --workers 0", "--workers must be at least 1, got 0"),
         ("{tasks} --submissions {tasks} {tasks}", "names the same file twice"),
         ("{tasks} --format kattis", "none of its 1 records can be used"),
+        ("{tasks} --submissions {tmp}/none.jsonl", "cannot read the submissions file"),
+        ("{tasks} --submissions /dev/full", "submissions file /dev/full: expected a plain file"),
+        ("/dev/zero", "task file /dev/zero: expected a plain file, got a device; save the"),
+        ("{tasks} --submissions {tmp}", "expected a plain file, got a folder"),
+        ("{tasks} --submissions {programs} --output /dev/full", "got a device; name a plain file"),
+        ("{tasks} --submissions {programs} --output /dev/stdout", "got a stream; name a plain"),
+        ("{tasks} --submissions {programs} --output {tmp}", "expected a file, got a folder"),
+        ("{tasks} --submissions {programs} --output {tmp}/x/y", "there is no folder {tmp}/x; crea"),
+        (
+            "{tasks} --submissions {programs} --time-factor 1e9",
+            "--time-factor 1e+09 times the 2 s of task 'echo' is no limit: Limits.cpu_s must be",
+        ),
+        (
+            "{tasks} --submissions {programs} --memory-mb 16",
+            "--memory-mb 16: Limits.memory_mb must be a whole number from 32",
+        ),
     ],
 )
 def test_what_cannot_work_is_said_in_one_line(
@@ -267,8 +284,48 @@ def test_what_cannot_work_is_said_in_one_line(
     assert main(f"sandbox grade {words}".split()) == 2
     error = capsys.readouterr().err
     assert error.startswith("mars-envs: ")
-    assert message in error
+    assert message.format(tmp=tmp_path) in error
     assert "Traceback" not in error
+
+
+def test_a_pipe_is_neither_read_nor_written_over(
+    tasks: Path, tmp_path: Path, stub: Stub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert run(tasks, GOOD, options=f"--output {pipe}") == 2
+    assert "expected a file, got a pipe" in capsys.readouterr().err
+    assert main(f"sandbox grade {tasks} --submissions {pipe}".split()) == 2
+    assert "expected a plain file, got a pipe" in capsys.readouterr().err
+    assert pipe.is_fifo()
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_results_go_to_the_file_behind_a_link(tasks: Path, tmp_path: Path, stub: Stub) -> None:
+    link = tmp_path / "link.jsonl"
+    link.symlink_to("graded.jsonl")
+    assert run(tasks, GOOD, options=f"--output {link}") == 0
+    assert link.is_symlink()
+    assert len((tmp_path / "graded.jsonl").read_text().splitlines()) == 1
+
+
+def test_an_engine_that_was_named_is_not_replaced(
+    tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "restored when the test has ended")
+    programs = write_lines(tmp_path / "programs.jsonl", GOOD)
+    words = f"sandbox grade {tasks} --submissions {programs} --docker-host unix://{tmp_path}/none"
+    assert main(words.split()) == 2
+    assert f"no Docker engine answers at unix://{tmp_path}/none" in capsys.readouterr().err
+
+
+def test_a_task_whose_limits_cannot_be_set_is_no_verdict(
+    tmp_path: Path, stub: Stub, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = write_lines(tmp_path / "tasks.jsonl", {**ECHO, "memory_mb": 16})
+    assert run(tasks, GOOD) == 2
+    assert "Limits.memory_mb must be a whole number from 32" in shown(capsys)
+    assert stub.graded == 0
 
 
 FUNCTION = {

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import sandbox
-from mars_envs.errors import JudgeUnavailable
+from mars_envs.errors import InvalidTask, JudgeUnavailable
 from mars_envs.judging import CodeJudge, JudgeStats
 from mars_envs.judging import code as judging_code
 from mars_envs.judging.helpers import with_helpers
@@ -191,6 +191,12 @@ def test_limits_can_be_overridden() -> None:
     assert stand_in.asked[0][2] == Limits(cpu_s=6, memory_mb=999)
     with pytest.raises(ValueError, match="time_factor must be positive"):
         CodeJudge(time_factor=0)
+
+
+def test_a_task_whose_limits_cannot_be_set_is_named() -> None:
+    task = CodeTask(task_id="r", statement="s", public=TASK.public, memory_mb=16)
+    with pytest.raises(InvalidTask, match=r"task 'r' cannot be judged: Limits\.memory_mb must be"):
+        judge_of(fails()).judge(task, REPLY)
 
 
 def test_assert_tests_get_the_trusted_helpers() -> None:
