@@ -1,6 +1,8 @@
 # `make demo` and `make test` set up everything they need in .venv; nothing else is touched.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
+# How many test files run at once.
+JOBS ?= 2
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The machine learning libraries run one thread each: two coders and the sandbox share the cores.
@@ -21,7 +23,7 @@ demo: $(VENV)/.ready-demo
 	$(BIN)/mars-envs demo $(ARGS)
 
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest $(if $(SLOW),,-m "not slow") $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(if $(SLOW),,-m "not slow") $(ARGS)
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from . import pytest_guest
 from .base import UnsupportedCase
 from .definitions import Refused, Unit, class_names, units
+from .parsing import parse
 
 MODULE = "solution"
 """The name under which a body may import the program."""
@@ -51,7 +52,7 @@ def read(body: str, helpers: str, entry_point: str) -> Body:
         UnsupportedCase: it does not compile, could not fail, or needs what there is not.
     """
     try:
-        tree = ast.parse(body)
+        tree = parse(body)
     except (SyntaxError, ValueError) as error:
         raise UnsupportedCase(f"the test body does not compile: {error}") from error
     for node in ast.walk(tree):
@@ -89,7 +90,7 @@ def _completed(helpers: str) -> str:
     """Return helpers that compile: a prompt may end at the head of the function to be written."""
     for text in (helpers, f"{helpers.rstrip()}\n    pass\n"):
         try:
-            ast.parse(text)
+            parse(text)
         except (SyntaxError, ValueError):
             continue
         return text

@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from .parsing import parse
+
 Unit = tuple[str, str]
 """A name and the source that defines it."""
 
@@ -21,7 +23,7 @@ class Refused(Exception):
 
 def class_names(text: str) -> list[str]:
     """Return the qualified names of the classes, named tuples and enums that a text defines."""
-    return list(_classes(ast.parse(text).body, ""))
+    return list(_classes(parse(text).body, ""))
 
 
 def _classes(body: list[ast.stmt], prefix: str) -> Iterator[str]:
@@ -52,7 +54,7 @@ def units(texts: Collection[str], qualname: str, secrets: Collection[str]) -> li
     path = qualname.replace(".<locals>", "").split(".")
     found: ast.stmt | None = None
     for text in texts:
-        body = ast.parse(text).body
+        body = parse(text).body
         for node in body:
             top.update(dict.fromkeys(_bound(node), node))
         found = _descend(body, path) or found

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from .base import UnsupportedCase, WorkerDied
 from .codec import CodecError, Frames, TooLarge, Tree, check, parse
 from .graph import TAGS
+from .parsing import parse as parse_python
 from .types import AssertCase, Limits, Status
 from .worker import Execution, Session, WorkerFault
 
@@ -277,7 +278,7 @@ def _framed(data: bytes) -> bytes:
 def _statement(body: str, line: int) -> str:
     """Return the innermost statement of `body` that covers `line`, on one line."""
     found: ast.stmt | None = None
-    for node in ast.walk(ast.parse(body)):
+    for node in ast.walk(parse_python(body)):
         if (
             isinstance(node, ast.stmt)
             and node.lineno <= line <= (node.end_lineno or 0)

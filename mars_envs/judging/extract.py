@@ -15,6 +15,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Literal
 
+from ..parsing import parse
+
 How = Literal["fenced", "unparsed", "whole", "none"]
 
 _MAX_PARSE_CHARS = 1 << 16
@@ -99,7 +101,7 @@ def parse_python(text: str) -> ast.Module | None:
     if len(text) > _MAX_PARSE_CHARS:
         return None
     try:
-        return ast.parse(text)
+        return parse(text)
     except SyntaxError as error:
         # The parser warns of "\d" in a plain string. Where warnings are errors, that arrives here,
         # and only then the process-wide filters are touched.
@@ -111,7 +113,7 @@ def parse_python(text: str) -> ast.Module | None:
     with _filters, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return ast.parse(text)
+            return parse(text)
         except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError):
             return None
 

@@ -11,6 +11,7 @@ import ast
 from functools import lru_cache
 
 from ..errors import InvalidTask
+from ..parsing import parse
 from .extract import parse_python
 
 
@@ -57,7 +58,7 @@ def with_helpers(program: str, helpers: str, entry_point: str | None) -> str:
 def _definitions(helpers: str, entry_point: str | None) -> tuple[str, frozenset[str]]:
     """Return the source of all statements but `entry_point` and docstrings, and what they bind."""
     try:
-        module = ast.parse(helpers)
+        module = parse(helpers)
     except (SyntaxError, ValueError) as error:
         raise InvalidTask(
             f"a task's `helpers` must be Python source, got text that does not parse ({error}); "

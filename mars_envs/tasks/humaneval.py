@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..errors import InvalidTask
+from ..parsing import parse
 from .code import AssertBody, CodeTask
 from .records import Record, read_records
 
@@ -99,7 +100,7 @@ def split_asserts(body: str, entry_point: str) -> list[str]:
     whole; one that asserts nothing about the function gives an empty list.
     """
     try:
-        module = ast.parse(body)
+        module = parse(body)
     except (SyntaxError, ValueError):
         return []
     checks = [node for node in module.body if isinstance(node, ast.FunctionDef)]
@@ -148,7 +149,7 @@ def doctest_asserts(docstring: str, entry_point: str, *, skip: Iterable[str] = (
 
 def _parse(record: Record, field: str, source: str) -> ast.Module:
     try:
-        return ast.parse(source)
+        return parse(source)
     except (SyntaxError, ValueError) as error:
         raise record.error(field, "Python source", fix=f"it does not parse: {error}") from error
 

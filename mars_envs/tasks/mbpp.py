@@ -19,6 +19,7 @@ from __future__ import annotations
 import ast
 import builtins
 
+from ..parsing import parse
 from .code import AssertBody, CodeTask
 from .records import Record
 
@@ -60,7 +61,7 @@ def first_assert(body: str) -> str | None:
     Returns:
         The shorter body; None where it would be the same test, or there is no such assert.
     """
-    module = ast.parse(body)
+    module = parse(body)
     block = module.body
     for node in module.body:
         if isinstance(node, ast.FunctionDef) and node.name == "check":
@@ -79,7 +80,7 @@ def tested_function(body: str, entry_point: str) -> str:
         body: asserts at the top level, or a `check` that may call its parameter.
         entry_point: the function that the record names.
     """
-    module = ast.parse(body)
+    module = parse(body)
     check = next((n for n in module.body if isinstance(n, ast.FunctionDef)), None)
     nodes = list(ast.walk(check or module))
     bound = set(vars(builtins)) | {n.arg for n in nodes if isinstance(n, ast.arg)}
@@ -95,7 +96,7 @@ def tested_function(body: str, entry_point: str) -> str:
 
 def compare_as_sets(body: str) -> str:
     """Rewrite `assert f(…) == value` at the top level as `assert set(f(…)) == set(value)`."""
-    module = ast.parse(body)
+    module = parse(body)
     for node in module.body:
         match node:
             case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):

@@ -31,7 +31,8 @@ from .corpus.stage import Ensemble
 
 
 @pytest.fixture(
-    scope="module", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)]
+    scope="module",
+    params=["bubblewrap", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.slow])],
 )
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "docker":
