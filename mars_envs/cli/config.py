@@ -107,11 +107,18 @@ class GradeConfig:
     output: str | None = None
     """Where to write one JSON line per submission; results that it holds already are not made
     again."""
+    packages: list[str] | None = field(default=None, metadata={"metavar": "NAME"})
+    """Installed packages that programs may import; what they depend on comes along."""
+    python: str | None = None
+    """Path of the interpreter that programs run in; default: the one that runs here."""
+    worker_memory_mb: int | None = None
+    """MiB of one worker, all processes of a program together, and the most that a task's memory
+    limit may be; default: 1088."""
     docker_host: str | None = None
     """Address of the engine; default: DOCKER_HOST, the standard socket, or `make engine`'s."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "workers", "memory_mb", "limit")
+        _at_least(self, 1, "workers", "memory_mb", "worker_memory_mb", "limit")
         if not 0 < self.time_factor < float("inf"):
             raise InvalidSetting(f"--time-factor must be above 0, got {self.time_factor}")
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidSetting, InvalidTask
 from ..importing import is_importable
@@ -21,6 +22,9 @@ from .grade_log import ResultLog
 from .grade_report import counted, print_report
 from .grading import Graded, Grading, How, Item, program_of
 
+if TYPE_CHECKING:
+    from sandbox import Sandbox
+
 _SHOWN_PROBLEMS = 20
 
 
@@ -34,10 +38,7 @@ def grade(config: GradeConfig) -> int:
     if not items:
         raise InvalidTask("there is nothing to grade: no submission for a known task was found")
     _check_limits(config, items)
-    # An engine that was named is meant: without an answer from it, nothing else will do.
-    named = config.docker_host is not None and config.sandbox == "auto"
-    backend = "docker" if named else config.sandbox
-    sandbox = shared_sandbox(backend, workers=config.workers)
+    sandbox = open_place(config)
     tasks = len({item.task.task_id for item in items})
     console.print(
         f"{counted(len(items), 'submission')} for {counted(tasks, 'task')}; programs run in: "
@@ -49,6 +50,8 @@ def grade(config: GradeConfig) -> int:
         time_factor=config.time_factor,
         memory_mb=config.memory_mb,
         preamble=config.preamble,
+        packages=tuple(sorted(config.packages or ())),
+        python=config.python,
     )
     workers = config.workers or len(os.sched_getaffinity(0))
     started = time.monotonic()
@@ -62,6 +65,27 @@ def grade(config: GradeConfig) -> int:
     if problems or not all(result.graded for result in results):
         return 2
     return 1 if any(result.differs for result in results) else 0
+
+
+def open_place(config: GradeConfig) -> Sandbox:
+    """Open the sandbox that is asked for, with the options of its backend.
+
+    Raises:
+        SandboxError: it cannot be opened.
+    """
+    options: dict[str, Any] = {
+        "packages": tuple(config.packages or ()) or None,
+        "python": config.python,
+        "memory_mb": config.worker_memory_mb,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    # An engine that was named is meant: without an answer from it, nothing else will do.
+    named = config.docker_host is not None and config.sandbox == "auto"
+    sandbox = shared_sandbox("docker" if named else config.sandbox, workers=config.workers)
+    if not given:
+        return sandbox
+    # Options belong to a backend: to the one that `auto` has chosen.
+    return shared_sandbox(sandbox.capabilities.backend, workers=config.workers, **given)
 
 
 def collect_items(config: GradeConfig) -> tuple[list[Item], list[InvalidTask]]:

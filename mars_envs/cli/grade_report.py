@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import packages_distributions
 
 from rich.markup import escape
 from rich.table import Table
@@ -13,6 +15,7 @@ from .console import console
 from .grading import NOT_GRADED, Graded
 
 NOTHING = "(none)"
+_NO_MODULE = re.compile(r"No module named '(\w+)")
 
 
 @dataclass(slots=True)
@@ -23,6 +26,7 @@ class Row:
     recorded: str
     n: int = 0
     agree: int = 0
+    not_graded: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -35,6 +39,7 @@ class Row:
         """Count one verdict."""
         self.n += 1
         self.agree += bool(agrees)
+        self.not_graded += status in NOT_GRADED
         self.statuses[status] += 1
 
 
@@ -66,6 +71,7 @@ def print_report(results: Sequence[Graded], *, backend: str, wall_s: float) -> N
         console.print(_table("Single tests: recorded verdict and ours", tests))
     _print_differences(results)
     _print_not_graded(results)
+    _print_missing_packages(results)
     cpu = sum(test.cpu_s for result in results for test in result.tests)
     runs = sum(len(result.tests) for result in results)
     recorded = [result for result in results if result.agrees is not None]
@@ -93,19 +99,23 @@ def _table(title: str, rows: Sequence[Row]) -> Table:
     table.add_column("recorded")
     table.add_column("n", justify="right")
     table.add_column("agree", justify="right")
+    if any(row.not_graded for row in rows):
+        table.add_column("not graded", justify="right")
     table.add_column("here", overflow="fold")
     last = ""
     for row in rows:
         known = row.recorded != NOTHING
-        style = "red" if known and row.agree < row.n else ""
-        table.add_row(
+        differ = known and row.agree < row.n - row.not_graded
+        cells = [
             escape(row.set) if row.set != last else "",
             escape(row.recorded),
             str(row.n),
             str(row.agree) if known else "",
             row.counts,
-            style=style,
-        )
+        ]
+        if any(each.not_graded for each in rows):
+            cells.insert(4, str(row.not_graded or ""))
+        table.add_row(*cells, style="red" if differ else "yellow" if row.not_graded else "")
         last = row.set
     return table
 
@@ -131,6 +141,7 @@ def _print_differences(results: Sequence[Graded]) -> None:
 def _print_not_graded(results: Sequence[Graded]) -> None:
     reasons = (
         "since the tests of the task are not supported",
+        "since the task's checker is broken (a fault of the data set)",
         "since the sandbox failed (grade again)",
     )
     for kind, reason in zip(NOT_GRADED, reasons, strict=True):
@@ -141,6 +152,24 @@ def _print_not_graded(results: Sequence[Graded]) -> None:
             console.print(f"{what} {verb} no verdict, {reason}:", style="red", markup=False)
         for result in found:
             _say(f"- {result.set}: {result.name} ({result.task_id}): {result.message}")
+
+
+def _print_missing_packages(results: Iterable[Graded]) -> None:
+    """Tell of packages that programs missed although they are installed here."""
+    missed: Counter[str] = Counter()
+    for result in results:
+        failed = (test.message for test in result.tests if test.status == "runtime_error")
+        missed.update({name for message in failed for name in _NO_MODULE.findall(message)})
+    if not missed:
+        return
+    installed = packages_distributions()
+    for name, count in sorted(missed.items()):
+        if name in installed:
+            what = counted(count, "submission")
+            _say(
+                f"{what} missed the module {name}, which is installed here; give it to programs "
+                f"with --packages {installed[name][0]}"
+            )
 
 
 def counted(number: int, noun: str) -> str:

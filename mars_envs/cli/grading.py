@@ -24,8 +24,10 @@ from .config import Tests
 if TYPE_CHECKING:
     from sandbox import Case, Limits, Report, Sandbox
 
-NOT_GRADED = ("unsupported", "infrastructure")
+NOT_GRADED = ("unsupported", "checker_failed", "infrastructure")
 """What takes the place of a status where there is no verdict."""
+
+_MORE_MEMORY = "give workers more with --worker-memory-mb, or programs less with --memory-mb"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,10 @@ class How:
     memory_mb: int | None = None
     preamble: str = ""
     """Source put before every whole program, as some harnesses put imports."""
+    packages: tuple[str, ...] = ()
+    """What programs may import besides the standard library."""
+    python: str | None = None
+    """The interpreter that they run in; None: the one that runs here."""
 
 
 class Grading:
@@ -141,6 +147,8 @@ class Grading:
             *judged_by,
             self._how.stop_at_first_failure,
             self._sandbox.capabilities.backend,
+            self._how.packages,
+            self._how.python,
         )
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -157,9 +165,14 @@ class Grading:
                 self._limits(item.task),
                 stop_at_first_failure=self._how.stop_at_first_failure,
             )
-        except (package.UnsupportedCase, ValueError) as error:
-            # A limit that no worker of this backend can keep, or a test that is none.
+        except package.UnsupportedCase as error:
             return self._graded(item, status="unsupported", message=_line(error))
+        except ValueError as error:
+            # A limit that no worker of this backend can keep, or a test that is none.
+            message = _line(error).replace("give the backend more: memory_mb=...", _MORE_MEMORY)
+            return self._graded(item, status="unsupported", message=message)
+        except package.CheckerFailed as error:
+            return self._graded(item, status="checker_failed", message=_line(error))
         except (package.SandboxError, OSError) as error:
             message = f"{type(error).__name__}: {_line(error)}"
             return self._graded(item, status="infrastructure", message=message)

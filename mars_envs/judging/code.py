@@ -12,7 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
@@ -255,22 +255,31 @@ def sandbox_cases(package: ModuleType, task: CodeTask, tests: Iterable[Test]) ->
     return cases
 
 
-_shared: dict[tuple[int, str, int | None, bool], Sandbox] = {}
+_shared: dict[tuple[Hashable, ...], Sandbox] = {}
 _shared_lock = threading.Lock()
 
 
-def shared_sandbox(name: str, *, workers: int | None = None, cache: bool = True) -> Sandbox:
+def shared_sandbox(
+    name: str, *, workers: int | None = None, cache: bool = True, **options: Hashable
+) -> Sandbox:
     """Return this process's sandbox of that name, opened at the first call.
+
+    Args:
+        name: of its backend, or `auto`.
+        workers: how many programs may run at once; None leaves it to the sandbox.
+        cache: whether it remembers what programs did.
+        options: of the backend, which has to be named then.
 
     Raises:
         sandbox.SandboxError: it cannot be opened.
         ImportError: the package `sandbox` is not ours.
     """
     # A forked child must not talk to its parent's workers, so it opens its own.
-    key = (os.getpid(), name, workers, cache)
+    key = (os.getpid(), name, workers, cache, *sorted(options.items()))
     with _shared_lock:
         if key not in _shared:
-            _shared[key] = sandbox_package().open_sandbox(name, workers=workers, cache=cache)
+            package = sandbox_package()
+            _shared[key] = package.open_sandbox(name, workers=workers, cache=cache, **options)
         return _shared[key]
 
 

@@ -391,7 +391,57 @@ def test_a_limit_that_no_worker_can_keep_is_no_verdict(
     tasks: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tasks, GOOD, options="--memory-mb 100000") == 2
-    assert "limits.memory_mb=100000 is more than a worker has" in shown(capsys)
+    text = shown(capsys)
+    assert "limits.memory_mb=100000 is more than a worker has" in text
+    assert "--worker-memory-mb" in text
+
+
+def test_workers_can_be_given_more_memory_and_programs_packages(
+    tasks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    numeric = program("numeric", "import numpy\nprint(numpy.int64(input()))", observed="pass")
+    assert run(tasks, numeric) == 1
+    text = shown(capsys)
+    assert "1 submission missed the module numpy" in text
+    assert "--packages numpy" in text
+    more = "--packages numpy --memory-mb 1200 --worker-memory-mb 1300"
+    assert run(tasks, numeric, options=more) == 0
+    assert "missed the module" not in shown(capsys)
+
+
+def test_options_of_a_backend_go_to_the_one_that_auto_has_chosen(
+    tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, dict[str, object]]] = []
+    sandbox = Stub()
+
+    def open_it(name: str, *, workers: int | None, **options: object) -> Stub:
+        asked.append((name, options))
+        return sandbox
+
+    monkeypatch.setattr(command, "shared_sandbox", open_it)
+    file = write_lines(tasks.with_name("programs.jsonl"), GOOD)
+    main(
+        ["sandbox", "grade", str(tasks), "--submissions", str(file), "--python", "/usr/bin/python3"]
+    )
+    assert asked == [("auto", {}), ("stub", {"python": "/usr/bin/python3"})]
+
+
+def test_a_broken_checker_is_a_fault_of_the_data_set_and_no_disagreement(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checker = (
+        "def check(input, output, expected):\n    return {'2': False, '1': True}[output.strip()]"
+    )
+    tasks = write_lines(tmp_path / "tasks.jsonl", {**ECHO, "checker": checker})
+    broken = program("broken", "print(3)", observed="pass")
+    assert run(tasks, GOOD, broken, options="--tests public") == 2
+    text = shown(capsys)
+    assert "recorded ┃ n ┃ agree ┃ not graded ┃ here" in text
+    assert "pass │ 2 │ 1 │ 1 │ accepted 1, checker failed 1" in text
+    assert "no verdict, since the task's checker is broken (a fault of the data set)" in text
+    assert "KeyError" in text
+    assert "1 of 1 recorded verdicts reproduced" in text
 
 
 def test_a_problem_with_scoring_groups_gives_points_when_all_of_its_tests_ran(
