@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shlex
 from pathlib import Path
@@ -11,7 +12,11 @@ from typing import Any
 import pytest
 
 import sandbox
+from mars_envs.cli import main
 from mars_envs.cli.parser import build_parser
+from mars_envs.judging.agreement import WORDS
+from mars_envs.judging.code import close_shared_sandboxes
+from mars_envs.tasks.code import CodeTask
 from sandbox import Limits, Status, factory
 from sandbox.base import Guarantee
 from sandbox.bubblewrap import BubblewrapBackend
@@ -139,3 +144,35 @@ def test_the_listed_fields_are_the_fields() -> None:
         assert listed[: len(known)] == known, kind
         assert all(hasattr(record, name) for name in listed), kind
     assert len(rows) == 9
+
+
+def test_the_files_for_grading_are_graded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problems, programs = (body for name, body in FENCE.findall(TEXT) if name == "json")
+    (tmp_path / "problems.jsonl").write_text(problems)
+    (tmp_path / "programs.jsonl").write_text(programs)
+    output = tmp_path / "graded.jsonl"
+    words = [str(tmp_path / "problems.jsonl"), "--submissions", str(tmp_path / "programs.jsonl")]
+    options = ["--output", str(output), "--sandbox", "bubblewrap", "--tests", "all"]
+    try:
+        assert main(["sandbox", "grade", *words, *options]) == 0
+    finally:
+        close_shared_sandboxes()
+    assert "2 of 2 recorded verdicts reproduced" in capsys.readouterr().out
+    good, bad = map(json.loads, output.read_text().splitlines())
+    assert good["status"] == "accepted"
+    assert [test["status"] for test in bad["tests"]] == ["accepted", "runtime_error"]
+    told = set(re.findall(r"`(\w+)`", TEXT.partition("`--output` has one")[2].split("\n\n")[0]))
+    assert {*good, *good["tests"][0]} <= told
+
+
+def test_every_field_of_a_problem_is_on_the_page() -> None:
+    named = {name for row in table("field of a problem")[1:] for name in re.findall(r"\w+", row[0])}
+    assert named == {field.name for field in dataclasses.fields(CodeTask)}
+
+
+def test_every_word_for_a_verdict_is_on_the_page() -> None:
+    passage = TEXT.partition("Words of recorded verdicts")[2].split("\n\n")[0]
+    told = {word.lower() for word in re.findall(r"`(\w+)`", passage)}
+    assert told == set(WORDS) - {*Status, "no_code"}
