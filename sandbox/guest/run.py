@@ -210,7 +210,10 @@ class Run:
     def _kill(self) -> None:
         """Kill the test, or the template that has not come to it."""
         if self._knows_pid():
-            os.kill(self._pid, signal.SIGKILL)
+            with contextlib.suppress(
+                ProcessLookupError
+            ):  # it has ended, and this is yet to be heard
+                os.kill(self._pid, signal.SIGKILL)
         elif self._result is None:
             self._template_ended()
             self._stage = b"-"  # nothing is known of the program
