@@ -16,7 +16,7 @@ from .cache import FlightCache, key
 from .checkers import CheckerVerdict
 from .codec import Tree
 from .relay import AssertOutcome
-from .results import last_words, result
+from .results import exceeded, last_words, result
 from .types import (
     AssertCase,
     Case,
@@ -166,7 +166,7 @@ class Grading:
                     break
 
         def judge(position: int, outcome: AssertOutcome) -> CaseResult:
-            return _assert_result(cases[position], outcome)
+            return _assert_result(cases[position], outcome, self._limits)
 
         tests = [key(case.body, case.entry_point, case.helpers) for case in cases]
         cache = self._place.cache
@@ -207,7 +207,8 @@ class Grading:
 
     def _stdio_result(self, case: StdioCase, execution: Execution) -> CaseResult:
         if execution.status is not None:
-            return result(case.name, execution.status, execution, last_words(execution))
+            why = exceeded(execution.status, execution, self._limits) or last_words(execution)
+            return result(case.name, execution.status, execution, why)
         output = execution.stdout
         if isinstance(case.checker, CheckerProgram):
             question = checkers.text_question(case.stdin, output, case.expected)
@@ -227,6 +228,8 @@ class Grading:
     ) -> CaseResult:
         status, message, tree = functions.outcome(execution, case.entry_point)
         if status is not None:
+            if status is Status.TIME_LIMIT_EXCEEDED:
+                message = exceeded(status, execution, self._limits)
             return result(case.name, status, execution, message, stdout=b"")
         score = None
         if isinstance(case.checker, CheckerProgram):
@@ -269,10 +272,12 @@ def _stdin(case: StdioCase) -> bytes:
     return data if not data or data.endswith(b"\n") else data + b"\n"
 
 
-def _assert_result(case: AssertCase, outcome: AssertOutcome) -> CaseResult:
+def _assert_result(case: AssertCase, outcome: AssertOutcome, limits: Limits) -> CaseResult:
     execution = outcome.execution
     message = outcome.message
-    if not message and outcome.status is not Status.ACCEPTED:
+    if why := exceeded(execution.status, execution, limits):
+        message = f"{why}; {message}" if message else why
+    elif not message and outcome.status is not Status.ACCEPTED:
         message = last_words(execution)
     stderr = compare.encode_text(outcome.trace) or execution.stderr
     return result(case.name, outcome.status, execution, message, stderr=stderr)

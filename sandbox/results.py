@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from .types import CaseResult, Status
+import math
+import signal
+
+from .types import CaseResult, Limits, Status
 from .worker import Execution
 
 MESSAGE_CHARACTERS = 300
@@ -57,6 +60,18 @@ def one_line(text: str) -> str:
     start = text[: 4 * MESSAGE_CHARACTERS]
     printable = "".join(letter if letter.isprintable() else " " for letter in start)
     return " ".join(printable.split())[:MESSAGE_CHARACTERS]
+
+
+def exceeded(status: Status | None, execution: Execution, limits: Limits) -> str:
+    """Say which limit was exceeded and by what; empty where none was, or it is told elsewhere."""
+    if status is Status.OUTPUT_LIMIT_EXCEEDED:
+        return f"wrote more than {limits.output_bytes} bytes"
+    if status is not Status.TIME_LIMIT_EXCEEDED:
+        return ""
+    if execution.cpu_s > limits.cpu_s or execution.signal == signal.SIGXCPU:
+        spent_s = math.ceil(100 * execution.cpu_s) / 100
+        return f"used {spent_s:.2f} of {limits.cpu_s:g} s of CPU time"
+    return f"ended by the wall-clock guard after {execution.wall_s:.1f} s"
 
 
 def last_words(execution: Execution) -> str:
