@@ -9,9 +9,10 @@ shown.
 LDB's files take the first function of a solution for the one asked for, which for some tasks is a
 helper (Mbpp/18): the function that the asserts call is the entry point, then.
 
-Four tasks of MBPP+ ask for a tuple or list that its reference solution makes from a set, in one
-fixed order (Mbpp/2 for `(4, 5)`). EvalPlus' own harness compares their answers as sets, although
-the asserts in its data do not say so; here the asserts are rewritten to say it.
+Three tasks of MBPP+ ask for a tuple or list that its reference solution makes from a set, in one
+fixed order (Mbpp/2 for `(4, 5)`), and one for a set (Mbpp/140). EvalPlus' own harness compares
+their answers as sets, whatever they come in, although the asserts in its data do not say so; here
+the asserts are rewritten to say it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from mars_envs.errors import InvalidTask
 from mars_envs.tasks import AssertBody, CodeTask, load_tasks
+from mars_envs.tasks.mbpp import AS_SETS
 
 PLUS = {
     "task_id": "Mbpp/900",
@@ -126,3 +128,12 @@ def test_the_recorded_tasks_load(
         for task, name in zip(tasks, named, strict=True)
         if task.entry_point != name
     } == renamed
+
+
+@pytest.mark.data
+def test_the_tasks_that_the_agreement_page_names_are_in_the_data(data_dir: Path) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "sandbox_agreement.md"
+    lists = re.findall(r"Mbpp/([\d, and]+)", page.read_text())
+    named = {f"Mbpp/{number}" for text in lists for number in re.findall(r"\d+", text)}
+    tasks = load_tasks(data_dir / "functions" / "mbpp_plus.jsonl")
+    assert {*AS_SETS} <= named <= {task.task_id for task in tasks}
