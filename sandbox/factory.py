@@ -5,17 +5,20 @@ A weaker backend is never taken silently, and one without isolation never unless
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from . import load
+from . import checks, load
 from .base import SandboxUnavailable
 from .engine import engine_environment, engine_host, listens
 from .grader import Grader, RunCache
-from .pool import WorkerPool
+from .pool import WorkerPool, check_turns
 from .worker import Backend
+
+B = TypeVar("B", bound=Backend)
 
 _log = logging.getLogger(__name__)
 _noticed = threading.Event()
@@ -51,7 +54,7 @@ def open_sandbox(
 
     Raises:
         SandboxUnavailable: the backend, or every one that `auto` tries, cannot work here.
-        ValueError: there is no backend of that name.
+        ValueError: there is no backend of that name, or a setting is out of range.
         TypeError: the backend knows no such option, or `auto` was given options.
     """
     if backend not in _NAMES:
@@ -60,6 +63,10 @@ def open_sandbox(
         raise TypeError(
             f"backend options ({', '.join(options)}) need a backend chosen by name, not 'auto'"
         )
+    if workers is not None:
+        checks.whole("workers", workers, least=1, why="or None for one per core")
+    check_turns(recycle_after, max_waiting, wait_s)
+    checks.kind("cache", cache, (bool, RunCache), "True, False or a RunCache()")
     chosen = _choose() if backend == "auto" else _make(backend, options)
     memory = (RunCache() if cache else None) if isinstance(cache, bool) else cache
     pool = WorkerPool(
@@ -84,19 +91,34 @@ def _make(name: str, options: dict[str, Any]) -> Backend:
     if name == "local":
         from .local import LocalBackend
 
-        return LocalBackend(**options)
+        return _new(LocalBackend, options)
     if name == "docker":
         from .container import DockerBackend
 
-        answers = ping_engine()
-        _log.debug("Docker engine %s answers", answers)
-        return DockerBackend(**options)
+        docker = _new(DockerBackend, options)
+        _log.debug("Docker engine %s answers", ping_engine())
+        return docker
     from .bubblewrap import BubblewrapBackend
 
-    bubblewrap = BubblewrapBackend(**options)
+    bubblewrap = _new(BubblewrapBackend, options)
     # A worker is the only proof that the kernel allows one; it costs a fraction of a second.
     bubblewrap.start_worker().close()
     return bubblewrap
+
+
+def _new(kind: type[B], options: dict[str, Any]) -> B:
+    """Make a backend.
+
+    Raises:
+        TypeError: it has no such option.
+        ValueError: an option is out of range.
+    """
+    known = list(inspect.signature(kind).parameters)
+    for option in options:
+        if option not in known:
+            takes = f"takes {', '.join(known)}" if known else "takes no options"
+            raise TypeError(f"the backend {kind.name!r} has no option {option!r}; it {takes}")
+    return kind(**options)
 
 
 def _choose() -> Backend:
@@ -148,7 +170,7 @@ def ping_engine(timeout_s: int = _ENGINE_ANSWERS_S) -> str:
     # The SDK leaks the socket where no one listens.
     if host.startswith("unix://") and not listens(host.removeprefix("unix://")):
         raise SandboxUnavailable(
-            f"no Docker engine answers at {host}; start one or change DOCKER_HOST; "
+            f"no Docker engine answers at {host}; start one or change DOCKER_HOST (--docker-host); "
             "`mars-envs sandbox doctor` says more"
         )
     try:
@@ -157,7 +179,8 @@ def ping_engine(timeout_s: int = _ENGINE_ANSWERS_S) -> str:
             return str(client.version()["Version"])
         finally:
             client.close()
-    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+    # ValueError: an address that is none.
+    except (docker.errors.DockerException, requests.RequestException, OSError, ValueError) as error:
         raise SandboxUnavailable(
             f"no Docker engine answers at {host} within {timeout_s} s: {error}; "
             "`mars-envs sandbox doctor` says more"

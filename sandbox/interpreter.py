@@ -22,6 +22,7 @@ from typing import Any
 
 from . import python_facts
 from .base import SandboxUnavailable
+from .options import check_python
 from .packages import Package, mounts, resolve
 
 PREFIX = "/usr/local"
@@ -171,6 +172,7 @@ def find_python(path: str | None = None) -> Python:
     Raises:
         SandboxUnavailable: it is none that a guest can use, or there is none.
     """
+    check_python(path)
     if path is not None:
         python = ask(path)
         if python.trouble:
@@ -212,9 +214,10 @@ def ask(path: str) -> Python:
     command = [path, "-I", "-B", python_facts.__file__, PREFIX]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_ASK_S)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise SandboxUnavailable(f"{path!r} is no interpreter that runs: {error}") from error
+    try:
         return _python(json.loads(answer.stdout))
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailable(f"{path} is no interpreter that runs: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         said = answer.stderr.strip()[-200:] or answer.stdout.strip()[-200:] or "nothing"
         raise SandboxUnavailable(

@@ -23,7 +23,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from . import blame, cancel, load
+from . import blame, cancel, checks, load
 from .base import Capabilities, WorkerDied
 from .batches import Plan
 from .leases import Lease, Slot, TrackedSession
@@ -64,14 +64,8 @@ class WorkerPool:
         overloaded: Callable[[], bool] = load.overloaded,
     ) -> None:
         size = size if size is not None else load.cores()
-        if size < 1 or recycle_after < 1:
-            raise ValueError(
-                f"size and recycle_after must be at least 1, got {size} and {recycle_after}"
-            )
-        if (max_waiting or 0) < 0 or (wait_s or 0.0) < 0:
-            raise ValueError(
-                f"max_waiting and wait_s must not be negative, got {max_waiting} and {wait_s}"
-            )
+        checks.whole("size", size, least=1)
+        check_turns(recycle_after, max_waiting, wait_s)
         self.backend = backend
         self.size = size
         self.max_waiting = max_waiting
@@ -308,6 +302,19 @@ class WorkerPool:
                     self._idle.append(slot)
                     return
         slot.worker.close()
+
+
+def check_turns(recycle_after: object, max_waiting: object, wait_s: object) -> None:
+    """Check the settings of how programs take turns (see `WorkerPool`).
+
+    Raises:
+        ValueError: one is no number that will do.
+    """
+    checks.whole("recycle_after", recycle_after, least=1)
+    if max_waiting is not None:
+        checks.whole("max_waiting", max_waiting, least=1, why="or None for everyone")
+    if wait_s is not None:
+        checks.positive("wait_s", wait_s, most=threading.TIMEOUT_MAX, unit="seconds, or None,")
 
 
 _pools: weakref.WeakSet[WorkerPool] = weakref.WeakSet()
