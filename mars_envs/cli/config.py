@@ -115,7 +115,8 @@ class GradeConfig:
     """MiB of one worker, all processes of a program together, and the most that a task's memory
     limit may be; default: 1088."""
     docker_host: str | None = None
-    """Address of the engine; default: DOCKER_HOST, the standard socket, or `make engine`'s."""
+    """Address of the engine, in which `auto` then runs programs or fails; default: DOCKER_HOST, the
+    standard socket, or `make engine`'s."""
 
     def __post_init__(self) -> None:
         _at_least(self, 1, "workers", "memory_mb", "worker_memory_mb", "limit")
