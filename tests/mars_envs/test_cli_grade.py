@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from mars_envs.cli import grade as command
 from mars_envs.cli import main
+from mars_envs.judging.code import close_shared_sandboxes
 from sandbox import Capabilities, Case, CaseResult, Limits, Program, Report, Status, WorkerDied
 
 ECHO = {
@@ -35,6 +36,13 @@ def program(name: str, text: str, **fields: Any) -> dict[str, Any]:
 GOOD = program("good", "print(input())", observed="pass")
 BAD = program("bad", "print(1)", observed="fail")
 LIAR = program("liar", "print(1)", observed="pass")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_stays_open() -> Iterator[None]:
+    """Tests of the sandbox look whether any is left, and may follow these at once."""
+    yield
+    close_shared_sandboxes()
 
 
 @pytest.fixture
