@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -74,7 +75,7 @@ def _docker() -> Finding:
             info = client.info()
             image = _image(client)
     except SandboxUnavailable as error:
-        return _unusable("docker", (), Lack(what=str(error), remedy=remedies.for_engine()))
+        return _unusable("docker", (), Lack(what=_reason(error), remedy=remedies.for_engine()))
     facts = (*_engine_facts(version, info), ("guest image", image or "is not built yet"))
     backend = DockerBackend(image=image or None)
     if not image:
@@ -86,7 +87,7 @@ def _docker() -> Finding:
     try:
         _try_out(backend)
     except SandboxError as error:
-        return _unusable("docker", facts, Lack(what=str(error), remedy=remedies.BUILD_IMAGE))
+        return _unusable("docker", facts, Lack(what=_reason(error), remedy=remedies.BUILD_IMAGE))
     return _usable(backend.capabilities, facts)
 
 
@@ -124,7 +125,7 @@ def _bubblewrap() -> Finding:
     try:
         binary = find_bwrap()
     except SandboxUnavailable as error:
-        return _unusable("bubblewrap", (), Lack(what=str(error), remedy=remedies.INSTALL_BWRAP))
+        return _unusable("bubblewrap", (), Lack(what=_reason(error), remedy=remedies.INSTALL_BWRAP))
     root = os.geteuid() == 0
     way = (
         "root: one sandbox for many programs" if root else "ordinary user: a sandbox for each test"
@@ -134,7 +135,7 @@ def _bubblewrap() -> Finding:
     try:
         _try_out(backend)
     except SandboxError as error:
-        troubles = (str(error), *remedies.namespace_trouble())
+        troubles = (_reason(error), *remedies.namespace_trouble())
         remedy = remedies.for_namespaces()
         return _unusable("bubblewrap", facts, *(Lack(what=t, remedy=remedy) for t in troubles))
     return _usable(backend.capabilities, facts)
@@ -167,6 +168,11 @@ def _usable(
 
 def _unusable(backend: str, facts: tuple[tuple[str, str], ...], *lacks: Lack) -> Finding:
     return Finding(backend=backend, usable=False, isolated=True, facts=facts, lacks=lacks)
+
+
+def _reason(error: SandboxError) -> str:
+    """Return what an error says, less the advice to ask the doctor."""
+    return re.sub(r"(; |, or see )`mars-envs sandbox doctor`( says more)?", "", str(error))
 
 
 def _try_out(backend: Backend) -> None:

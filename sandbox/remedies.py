@@ -13,6 +13,8 @@ TRUSTED_ONLY = "for trusted programs only: use docker or bubblewrap for others"
 
 def for_engine() -> str:
     """Return how to get a Docker engine that answers."""
+    if os.environ.get("DOCKER_HOST"):
+        return "unset DOCKER_HOST, or set it to an engine that answers"
     if os.geteuid() == 0 and os.path.exists("/etc/debian_version"):
         return "make engine"
     return "start a Docker engine, or set DOCKER_HOST to one"

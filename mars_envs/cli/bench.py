@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 def bench(config: BenchConfig) -> int:
     """Measure, print the table, and write all figures to `--output` if asked to."""
+    if config.docker_host:
+        os.environ["DOCKER_HOST"] = config.docker_host
     result = _uptime(config) if config.uptime is not None else _compare(config)
     if config.output is not None:
         Path(config.output).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
@@ -60,6 +63,8 @@ def _compare(config: BenchConfig) -> dict[str, object]:
     if table:
         console.print(_figures(table, config))
         console.print(_ratios(table))
+    if config.markdown:
+        console.print(report.markdown(table), markup=False, soft_wrap=True)
     if config.profile:
         console.print(_profile(report.profile(measurement)))
     for name, reason in measurement.left_out.items():

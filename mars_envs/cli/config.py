@@ -66,6 +66,11 @@ class BenchConfig:
     """The backend of `--uptime`; `auto`: Docker where an engine answers, else bubblewrap."""
     profile: bool = False
     """Also print where the CPU time went, by kind of process."""
+    markdown: bool = False
+    """Also print the table as docs/sandbox.md has it."""
+    docker_host: str | None = None
+    """Address of the engine for `--uptime`, and where none of our own can be started (which takes
+    root); default: DOCKER_HOST, the standard socket, or `make engine`'s."""
     output: str | None = None
     """Where to write all figures, as JSON."""
 

@@ -48,13 +48,16 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         "exit status: 0 if every submission was graded and got its recorded verdict (if any); 1 if "
         "a\nverdict differs; 2 if something could not be graded: a bad line, an unknown task, "
         "tests that\nare not supported, a failure of the sandbox (never scored).",
-        "mars-envs sandbox grade kattis_problems.jsonl --time-factor 2 --output graded.jsonl\n"
-        "mars-envs sandbox grade humaneval.jsonl --submissions generations.jsonl --workers 2",
+        "mars-envs sandbox grade $MARS_ENVS_DATA/problems/kattis_problems.jsonl \\\n"
+        "    --time-factor 2 --output graded.jsonl\n"
+        "mars-envs sandbox grade $MARS_ENVS_DATA/functions/humaneval.jsonl \\\n"
+        "    --submissions $MARS_ENVS_DATA/generations/humaneval.jsonl --workers 2",
     ),
     "sandbox doctor": (
         "sandbox:doctor",
         SandboxConfig,
-        "Say which backends work here, what they guarantee, and how to mend the rest.",
+        "Say which backends work here, what they guarantee, and how to mend the rest.\n\n"
+        "exit status: 0 if untrusted programs can be run here, 1 if not.",
         "mars-envs sandbox doctor",
     ),
     "sandbox build": (

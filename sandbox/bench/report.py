@@ -16,6 +16,11 @@ MAX_CPU_MS = 2.5
 MIN_HOST_RATIO = 5.0
 MIN_DOCKER_RUN_RATIO = 12.0
 
+MARKDOWN_HEAD = (
+    "| way | CPU ms per test | CPU of a host subprocess over this | CPU of `docker run` over this "
+    "| programs per s | p50 ms per program | p95 ms per program |"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -105,6 +110,23 @@ def goals(table: Sequence[Row]) -> list[Goal]:
     return found
 
 
+def markdown(table: Sequence[Row]) -> str:
+    """Return the rows as a table in Markdown, with the range of every figure."""
+    lines = [MARKDOWN_HEAD, "| --- " * MARKDOWN_HEAD.count(" |") + "|"]
+    for row in table:
+        figures = (
+            row.cpu_ms,
+            row.host_cpu,
+            row.run_cpu,
+            row.programs_per_s,
+            row.p50_ms,
+            row.p95_ms,
+        )
+        cells = (modes.MODES[row.mode], *map(_cell, figures))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def profile(measurement: Measurement) -> dict[str, dict[str, float]]:
     """Return for each way the median CPU ms per test of each role (see `cpu.spent_by_role_s`)."""
     found: dict[str, dict[str, float]] = {}
@@ -133,6 +155,14 @@ def as_json(measurement: Measurement, command: str) -> dict[str, Any]:
 def percentile(values: Sequence[float], share: float) -> float:
     """Return the least value that at least `share` of `values` do not exceed (nearest rank)."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def _cell(found: Range | None) -> str:
+    """Return `median (least-most)` in three digits or so."""
+    if found is None:
+        return "-"
+    digits = 2 if found.median < 10 else 1 if found.median < 100 else 0
+    return f"{found.median:.{digits}f} ({found.low:.{digits}f}-{found.high:.{digits}f})"
 
 
 def _speed(sample: Sample) -> float:

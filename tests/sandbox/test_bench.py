@@ -167,6 +167,13 @@ def test_rows_give_ranges_over_rounds_and_ratios_within_rounds(measurement: Meas
     assert ours.run_wall == Range(16.0, 16.0, 32.0)
 
 
+def test_the_table_in_markdown_has_the_range_of_every_figure(measurement: Measurement) -> None:
+    head, rule, *rows = report.markdown(report.rows(measurement)).splitlines()
+    assert head.count("|") == rule.count("|") == rows[2].count("|")
+    assert rows[2].startswith("| ours (docker) | 2.50 (2.00-5.00) | 6.00 (4.00-10.00) | 20.0 (")
+    assert rows[2].endswith("| 8.00 (8.00-16.00) | 200 (200-200) | 400 (400-400) |")
+
+
 def test_goals_are_judged_by_the_medians(measurement: Measurement) -> None:
     goals = report.goals(report.rows(measurement))
     assert [(goal.measured, goal.met) for goal in goals] == [

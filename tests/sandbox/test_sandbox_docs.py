@@ -19,6 +19,7 @@ from mars_envs.judging.code import close_shared_sandboxes
 from mars_envs.tasks.code import CodeTask
 from sandbox import Limits, Status, factory
 from sandbox.base import Guarantee
+from sandbox.bench.report import MARKDOWN_HEAD, MAX_CPU_MS, MIN_DOCKER_RUN_RATIO, MIN_HOST_RATIO
 from sandbox.bubblewrap import BubblewrapBackend
 from sandbox.container import DockerBackend, missing_guarantees
 from sandbox.local import LocalBackend
@@ -176,3 +177,9 @@ def test_every_word_for_a_verdict_is_on_the_page() -> None:
     passage = TEXT.partition("Words of recorded verdicts")[2].split("\n\n")[0]
     told = {word.lower() for word in re.findall(r"`(\w+)`", passage)}
     assert told == set(WORDS) - {*Status, "no_code"}
+
+
+def test_the_table_of_costs_is_the_one_that_the_benchmark_prints() -> None:
+    assert MARKDOWN_HEAD in TEXT.splitlines()
+    for goal in (MAX_CPU_MS, MIN_HOST_RATIO, MIN_DOCKER_RUN_RATIO):
+        assert f" {goal:g}" in TEXT.partition("The goals are")[2].partition("Missed")[0]
