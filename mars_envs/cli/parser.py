@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         "Grade programs and compare with the verdicts recorded for them.\n\n"
         "exit status: 0 if every submission was graded and got its recorded verdict (if any); 1 if "
         "a\nverdict differs; 2 if something could not be graded: a bad line, an unknown task, "
-        "tests that\nare not supported, a failure of the sandbox (never scored).",
+        "tests that\nare not supported, a broken checker, a failure of the sandbox (never scored).",
         "mars-envs sandbox grade $MARS_ENVS_DATA/problems/kattis_problems.jsonl \\\n"
         "    --time-factor 2 --output graded.jsonl\n"
         "mars-envs sandbox grade $MARS_ENVS_DATA/functions/humaneval.jsonl \\\n"
