@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mars_envs.judging.code import close_shared_sandboxes
 from sandbox.bubblewrap import BubblewrapBackend
 from sandbox.container import DockerBackend
 from sandbox.owner import this_owner
@@ -30,6 +31,7 @@ def make_backend(name: str) -> Backend:
 def nothing_is_left() -> Iterator[None]:
     """When all tests of the sandbox have run, none of their sandboxes is there any more."""
     yield
+    close_shared_sandboxes()  # tests of judges, in the same process, share theirs
     gc.collect()
     deadline_s = time.monotonic() + 30  # the engine removes containers at its leisure
     while left := left_by(this_owner(), os.getpid()):

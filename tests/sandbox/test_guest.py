@@ -239,6 +239,14 @@ def test_too_much_output_is_cut_and_exceeds_the_limit(pool: WorkerPool) -> None:
     assert run(pool, "print('x' * 4999)", output_bytes=5000).status is None
 
 
+def test_too_much_output_of_a_program_that_has_ended_exceeds_the_limit_too(
+    pool: WorkerPool,
+) -> None:
+    source = b"import os\nos.write(1, b'x' * 50_000)\nos._exit(0)"
+    runs = pool.run_many(source, [b""] * 30, Limits(output_bytes=10))
+    assert {run.status for run in runs} == {Status.OUTPUT_LIMIT_EXCEEDED}
+
+
 def test_the_tail_of_standard_error_is_kept(pool: WorkerPool) -> None:
     result = run(pool, "import sys\nsys.stderr.write('a' * 9999 + 'end')", stderr_bytes=10)
     assert (result.status, result.stderr) == (None, b"aaaaaaaend")
