@@ -212,10 +212,10 @@ def _subjects(tree: ast.Module, names: set[str], modules: set[str]) -> set[str]:
     made: dict[str, str] = {}
     found: set[str | None] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            name = named(node.value.func)
-            targets = (target.id for target in node.targets if isinstance(target, ast.Name))
-            made.update(dict.fromkeys(targets, name) if name else {})
+        for target, value in _bindings(node):
+            name = named(value.func) if isinstance(value, ast.Call) else None
+            if name:
+                made[ast.unparse(target)] = name
     for node in ast.walk(tree):
         if isinstance(node, ast.withitem) and isinstance(node.context_expr, ast.Call):
             found.add(named(node.context_expr.func))
@@ -224,9 +224,19 @@ def _subjects(tree: ast.Module, names: set[str], modules: set[str]) -> set[str]:
         elif isinstance(node, ast.Attribute):
             owner = node.value
             found.add(named(owner.func if isinstance(owner, ast.Call) else owner))
-            if isinstance(owner, ast.Name):
-                found.add(made.get(owner.id))
+            found.add(made.get(ast.unparse(owner)))
     return {name for name in found if name and name[:1].isupper()}
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield (target, value) for what an assignment binds."""
+    if not isinstance(node, ast.Assign):
+        return
+    for target in node.targets:
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield from zip(target.elts, node.value.elts, strict=False)
+        else:
+            yield target, node.value
 
 
 def _function(node: ast.Call) -> str:

@@ -124,7 +124,7 @@ def _attributes(driver: Driver, body: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         try:
-            value = getattr(driver.program, name)
+            value = driver.request("getattr", driver.program, name)
         except AttributeError:
             error = ImportError(f"the program defines no {name!r}")
             driver.raised.append(error)

@@ -74,7 +74,6 @@ class Driver(Peer):
         self._exports: list[Any] = []
         self._export_numbers: dict[int, int] = {}
         self._proxies: dict[int, Any] = {}
-        self._own: dict[int, Any] = {}
         self._classes: list[Any] = []
         self._nesting = 0
         self._under_way = 0
@@ -102,18 +101,11 @@ class Driver(Peer):
             if not isinstance(value, BaseException):
                 self.end("forged", "")
             raise value if self._is_export(value) else self.blame(value)
-        if operation == "call" and is_proxy(value) and isinstance(args[0], ProxyClass):
-            return self._own.setdefault(
-                proxies.state_of(value).number, self._own_view(value, args[0])
-            )
-        if operation in ("call", "method"):
+        if operation == "call" and is_proxy(value) and type(value) is args[0]:
+            state = proxies.state_of(value)
+            state.built |= args[0]._proxy_facts.subject and state.seen == 1
+        elif operation in ("call", "method"):
             self._last = value
-        return value
-
-    def _own_view(self, value: Any, kind: Any) -> Any:
-        """Return a proxy for an object that the test made, apart if that makes a difference."""
-        if kind._proxy_facts.subject and type(value) is kind and proxies.differs_if_own(kind):
-            return proxies.make(kind, proxies.state_of(value).number, own=True)
         return value
 
     def is_entry(self, value: Any) -> bool:
@@ -326,7 +318,8 @@ class Driver(Peer):
         if found is None:
             if issubclass(kind, BaseException):
                 kind = proxies.make_class(self, kind._proxy_facts.number, kind.__name__, [], [], [])
-            found = self._proxies[number] = proxies.make(kind, number, own=False)
+            found = self._proxies[number] = proxies.make(kind, number)
+        proxies.state_of(found).seen += 1
         return found
 
     def _export(self, value: Any) -> int:

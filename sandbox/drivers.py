@@ -3,8 +3,8 @@
 The program's guest knows its own source and the arguments of the calls, never the test. The test's
 guest holds proxies of the program's functions, classes and objects; what is done to them crosses
 the host as data (see `codec`, `graph`, `peers`). So a program can lie only about what its objects
-answer, which is what the test is there to find out; how far such an answer may decide a comparison
-is said in `proxies`. What of the test travels the other way:
+answer, which is what the test is there to find out; which answers decide nothing, and leave the
+case unsupported, is said in `proxies`. What of the test travels the other way:
 
     plain data, also of the standard library    by value; changes of containers come back
     instances of classes of the test            by value, as a graph with identities; attributes
@@ -46,7 +46,10 @@ _CANDIDATE = (
     "candidate_peer",
     "candidate_guest",
 )
-_DRIVER = ("codec", "standard", "graph", "peers", "proxies", "driver_peer", "driver_guest")
+_DRIVER = (
+    *("codec", "standard", "graph", "peers"),
+    *("value_methods", "proxies", "driver_peer", "driver_guest"),
+)
 _IMPORTS = (
     *("collections", "contextlib", "copy", "functools", "itertools", "json", "math", "operator"),
     *("re", "typing"),

@@ -1,20 +1,21 @@
 """Objects and classes of the program, as the test sees them.
 
 A proxy has the special methods that the program says its class has; each asks the program. What may
-decide a test is kept out of the program's hands:
+decide a test is kept out of the program's hands. Where the test did not make an object itself, by
+calling a class under test, it may have expected a built-in value in its place. So for such objects
 
-* A proxy never equals a plain value, and is neither less nor greater than one. Between two proxies
-  the program decides: both values are its own, and one that answers "equal" to everything is no
-  better off than a program whose function returns the same value for everything.
-* Arithmetic with a plain value tells the program that value, which may be the expected one, as in
-  `abs(f(x) - 0.5) < 1e-6`. So what comes of it, and of arithmetic on that, has to be an object of
-  the program again, and never becomes a number or a truth value.
-* Where `x` is plain, `x in proxy` is believed only if `x` turns up among the items as well.
-* A context manager of the program suppresses only what the test raised by a `raise` statement:
-  neither a failed assertion nor an error that came of the program's own values.
+* comparisons with a plain value are decided here: it equals none, and contains what turns up among
+  its items;
+* arithmetic and order with a plain value, and methods with a name that methods of built-in values
+  have, are refused: whatever the program answered would decide the test, and it would learn the
+  value, which may be the expected one, as in `abs(f(x) - 0.5) < 1e-6`. The case is unsupported;
+* so is one in which it suppresses, as a context manager, an exception that the test raised.
 
-The two exceptions are arithmetic, order and `in` on an object that the test itself made by calling
-a class under test (`own`), where the test's use of the name shows that it is a class.
+Of an object that the test made and the program has handed over since, such as `self` in place of a
+value, the methods may be called, and nothing else.
+
+Between two objects of the program it decides: both values are its own, and one that answers "equal"
+to everything is no better off than a program whose function returns the same value for everything.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
 from .peers import CARRIED_OBJECT, CARRIED_TEXT
+from .value_methods import VALUE_METHODS
 
 MAX_ITEMS = 100_000
 """How many items the test may take from one iterator of the program."""
@@ -51,13 +53,15 @@ class Caller(Protocol):
 class State:
     """What is known about the object behind a proxy."""
 
-    __slots__ = ("caller", "ended", "error", "items", "number", "own", "tainted", "taken")
+    __slots__ = ("built", "caller", "ended", "error", "items", "number", "seen", "taken")
 
-    def __init__(self, caller: Caller, number: int, own: bool) -> None:
+    def __init__(self, caller: Caller, number: int) -> None:
         self.caller = caller
         self.number = number
-        self.own = own
-        self.tainted = False
+        self.built = False
+        """Whether the test made it by calling a class under test."""
+        self.seen = 0
+        """How often the program has handed it over."""
         self.items: collections.deque[Any] = collections.deque()
         self.taken = 0
         self.ended = False
@@ -97,9 +101,8 @@ class ProxyClass(type):
         return cls._proxy_facts.caller.request("call", cls, *args, **kwargs)
 
     def __getattr__(cls, name: str) -> Any:
-        if name in cls._proxy_facts.methods:
-            return Method(cls._proxy_facts.caller, cls, name)
-        return cls._proxy_facts.caller.request("getattr", cls, name)
+        facts = cls._proxy_facts
+        return _attribute(facts, cls, name, believed=facts.subject)
 
     def __setattr__(cls, name: str, value: Any) -> None:
         cls._proxy_facts.caller.request("setattr", cls, name, value)
@@ -127,10 +130,7 @@ class Proxy(metaclass=ProxyClass):
     _proxy_facts = None
 
     def __getattr__(self, name: str) -> Any:
-        facts = type(self)._proxy_facts
-        if name in facts.methods:
-            return Method(facts.caller, self, name)
-        return _ask("getattr", self, name)
+        return _attribute(type(self)._proxy_facts, self, name, believed=state_of(self).built)
 
     def __setattr__(self, name: str, value: Any) -> None:
         _ask("setattr", self, name, value)
@@ -145,8 +145,6 @@ class Proxy(metaclass=ProxyClass):
         return str(_ask("__str__", self))
 
     def __format__(self, spec: str) -> str:
-        if spec and state_of(self).tainted:
-            raise TypeError("the result of arithmetic with a plain value has no number")
         return str(_ask("__format__", self, spec))
 
     def __dir__(self) -> Any:
@@ -228,7 +226,7 @@ def make_class(
     if "unhashable" in known:
         namespace["__hash__"] = None
     if "__len__" in known or "__bool__" in known:
-        namespace["__bool__"] = _truth
+        namespace["__bool__"] = _plain("__bool__")
     if "__next__" in known:
         namespace["__iter__"] = lambda self: self
     if not any(issubclass(base, Proxy) for base in bases):
@@ -244,11 +242,34 @@ def _of_carried(self: Any, name: str) -> Any:
     return getattr(carried, name)
 
 
-def make(kind: Any, number: int, *, own: bool) -> Any:
+def make(kind: Any, number: int) -> Any:
     """Return a proxy of a class for an object of the program."""
     proxy = object.__new__(kind)
-    object.__setattr__(proxy, _STATE, State(kind._proxy_facts.caller, number, own))
+    object.__setattr__(proxy, _STATE, State(kind._proxy_facts.caller, number))
     return proxy
+
+
+def _is_own(proxy: Any) -> bool:
+    """Return whether the test made an object, and has it from nowhere else."""
+    state = state_of(proxy)
+    return state.built and state.seen == 1
+
+
+def _attribute(facts: Facts, owner: Any, name: str, *, believed: bool) -> Any:
+    """Return an attribute, but no method that the test may take for that of a built-in value."""
+    if name in facts.methods:
+        found: Any = Method(facts.caller, owner, name)
+    else:
+        found = facts.caller.request("getattr", owner, name)
+    if not believed and name in VALUE_METHODS and callable(found):
+        _refuse(facts.caller, f"calls `{name}`, as of a built-in value")
+    return found
+
+
+def _refuse(caller: Caller, use: str) -> NoReturn:
+    """End a test that cannot be decided."""
+    text = "the function returned an object of the program's own class where the test"
+    caller.end("unsupported", f"{text} {use}; what it answers cannot be believed")
 
 
 def _ask(operation: str, proxy: Any, *args: Any) -> Any:
@@ -266,48 +287,12 @@ def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
     return state_of(self).caller.request("call", self, *args, **kwargs)
 
 
-def _number_of(name: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any) -> Any:
-        tainted = state_of(self).tainted
-        return _tainted(_ask(name, self, *args)) if tainted else _ask(name, self, *args)
-
-    return method
-
-
 def _arithmetic(name: str, *, swapped: bool = False) -> Callable[..., Any]:
     def method(self: Any, other: Any) -> Any:
-        mine = state_of(self)
-        if is_proxy(other):
-            tainted = mine.tainted or state_of(other).tainted
-        else:
-            tainted = mine.tainted or not _is_free(self)
-        result = mine.caller.request(name, *((other, self) if swapped else (self, other)))
-        return _tainted(result) if tainted else result
-
-    return method
-
-
-def _tainted(result: Any) -> Any:
-    if not is_proxy(result):
-        raise TypeError("arithmetic of the program's object with a plain value gave a plain value")
-    state_of(result).tainted = True
-    return result
-
-
-def _is_free(proxy: Any) -> bool:
-    """Return whether the test itself made an object, of a class that it takes for one."""
-    return state_of(proxy).own and type(proxy)._proxy_facts.subject
-
-
-def differs_if_own(kind: type) -> bool:
-    """Return whether a class has methods for which it matters that the test made the object."""
-    bases = [base for base in kind.__mro__ if base is not object]
-    return any(name in _FREE for base in bases for name in base.__dict__)
-
-
-def _ordered(name: str) -> Callable[..., Any]:
-    def method(self: Any, other: Any) -> Any:
-        return _ask(name, self, other) if is_proxy(other) or _is_free(self) else NotImplemented
+        caller = state_of(self).caller
+        if not (is_proxy(other) or _is_own(self)):
+            _refuse(caller, f"combines it with a plain value by `{name}`")
+        return caller.request(name, *((other, self) if swapped else (self, other)))
 
     return method
 
@@ -330,22 +315,18 @@ def _number(self: Any) -> int:
     return hash(state_of(self).number)
 
 
-def _truth(self: Any) -> Any:
-    if state_of(self).tainted:
-        raise TypeError("the result of arithmetic with a plain value has no truth value")
-    return _ask("__bool__", self)
-
-
 def _contains(self: Any, item: Any) -> Any:
-    if is_proxy(item) or _is_free(self):
+    if is_proxy(item) or _is_own(self):
         return _ask("__contains__", self, item)
-    if not any("__iter__" in base.__dict__ for base in type(self).__mro__):
-        raise TypeError("it cannot be found out whether the program's object contains a value")
-    if not _ask("__contains__", self, item):
-        return False
-    if not any(item is known or item == known for known in self):
+    if not any("__iter__" in vars(base) for base in type(self).__mro__):
+        _refuse(state_of(self).caller, "uses `in`, and it has no items")
+    found = any(item is known or item == known for known in self)
+    if not type(self)._proxy_facts.subject:
+        return found
+    claimed = bool(_ask("__contains__", self, item))  # a mistake in a class under test has to show
+    if claimed and not found:
         raise TypeError("the program's object claims to contain what is not among its items")
-    return True
+    return claimed
 
 
 def _next(self: Any) -> Any:
@@ -381,8 +362,10 @@ def _is_taken(answer: Any, count: int) -> bool:
 
 
 def _leave(self: Any, kind: Any, error: Any, trace: Any) -> bool:
-    suppressed = bool(_ask("__exit__", self, kind, error, None))
-    return suppressed and _was_raised(error, trace)
+    suppressed = bool(_ask("__exit__", self, kind, error, None)) and _was_raised(error, trace)
+    if suppressed and not _is_own(self):
+        _refuse(state_of(self).caller, "raises an exception in its `with` block")
+    return suppressed
 
 
 def _was_raised(error: Any, trace: Any) -> bool:
@@ -410,22 +393,16 @@ _UNARY = (
 )
 _PLAIN = ("len", "iter", "reversed", "getitem", "setitem", "delitem", "bytes", "enter")
 _SPECIAL: dict[str, Any] = {
-    **{f"__{name}__": _plain(f"__{name}__") for name in _PLAIN},
-    **{f"__{name}__": _number_of(f"__{name}__") for name in _UNARY},
+    **{f"__{name}__": _plain(f"__{name}__") for name in (*_PLAIN, *_UNARY)},
     **{f"__{name}__": _arithmetic(f"__{name}__") for name in _BINARY},
     **{f"__r{name}__": _arithmetic(f"__{name}__", swapped=True) for name in _BINARY},
     **{
         f"__i{name}__": _arithmetic(f"__i{name}__")
         for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor")
     },
-    **{f"__{name}__": _ordered(f"__{name}__") for name in ("lt", "le", "gt", "ge")},
+    **{f"__{name}__": _arithmetic(f"__{name}__") for name in ("lt", "le", "gt", "ge")},
     "__call__": _call,
     "__contains__": _contains,
     "__next__": _next,
     "__exit__": _leave,
 }
-_FREE = frozenset(
-    name
-    for name in _SPECIAL
-    if name.strip("_").removeprefix("r") in _BINARY or name in ("__lt__", "__gt__", "__contains__")
-)
