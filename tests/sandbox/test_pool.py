@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import select
 import signal
 import threading
 import time
@@ -16,6 +17,7 @@ from sandbox.base import Capabilities, QueueFull, SandboxError, WorkerDied
 from sandbox.batches import Plan
 from sandbox.bubblewrap import BubblewrapBackend
 from sandbox.cancel import Cancellation
+from sandbox.pipes import PipeTransport
 from sandbox.pool import WorkerPool
 from sandbox.types import Limits, Status
 from sandbox.worker import Execution, Session, WorkerFault
@@ -560,20 +562,25 @@ def test_a_forked_process_starts_afresh_and_leaves_its_parents_workers_alone() -
 @pytest.mark.skipif(os.geteuid() != 0, reason="without root no worker outlives a run")
 def test_a_worker_killed_between_runs_is_replaced() -> None:
     class Spying(BubblewrapBackend):
-        pids: tuple[int, ...] = ()
+        transports: tuple[PipeTransport, ...] = ()
 
         def start_worker(self):  # type: ignore[no-untyped-def]
             worker = super().start_worker()
-            self.pids += (worker._transport.pid,)
+            self.transports += (worker._transport,)
             return worker
 
     backend = Spying()
     with WorkerPool(backend, size=1) as pool:
         pool.run(b"print(1)", b"", LIMITS)
-        os.kill(backend.pids[0], signal.SIGKILL)
+        first = backend.transports[0]
+        assert first.pid is not None
+        os.kill(first.pid, signal.SIGKILL)
+        gone = select.poll()
+        gone.register(first._in, select.POLLIN)
+        assert gone.poll(30_000)  # what is inside dies a moment after bubblewrap itself
         result = pool.run(b"print(2)", b"", LIMITS)
         assert (result.status, result.stdout) == (None, b"2\n")
-    assert len(backend.pids) == 2
+    assert len(backend.transports) == 2
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="without root no worker outlives a run")
