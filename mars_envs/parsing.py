@@ -3,6 +3,7 @@
 The parser of CPython 3.11 keeps its depth in one place for all threads. Where the garbage collector
 runs Python code in the middle of one parse, another may begin, and the first ends in a SystemError
 ("AST constructor recursion depth mismatch", python/cpython#106905). Nothing is wrong with the text.
+`sandbox.parsing` does the same for a package that this one may not import.
 """
 
 from __future__ import annotations

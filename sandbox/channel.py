@@ -217,7 +217,7 @@ class GuestWorker:
             overflow=said.overflow,
             timed_out=said.timed_out,
             finished=said.finished,
-            oom=said.oom > 0,
+            oom=said.oom,
         )
         if not said.clean or facts.oom:
             self._usable = False

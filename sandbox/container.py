@@ -1,7 +1,7 @@
 """The Docker backend: a warm container for each worker, reached through the engine alone.
 
-The guest's code travels in the command line and everything else over the attached standard
-streams, so a remote engine works as well as a local one: nothing is mounted, no path is shared.
+Everything travels over the attached standard streams, the guest's code too, so a remote engine
+works as well as a local one: nothing is mounted, no path is shared.
 Containers have no network, a read-only root, a small /tmp without executables, three
 capabilities, and limits on memory, processes and CPU. They carry their owner's name, so that
 those whose owner is gone can be found (`reaper`); and their supervisor ends, and the engine

@@ -16,6 +16,7 @@ Classes and objects that live on one side only travel as references:
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
 import contextlib
@@ -64,7 +65,7 @@ class Channel:
         return parse(data)
 
 
-class Peer:
+class Peer(abc.ABC):
     """References in both directions; a base class of the two sides of `graph.Side`."""
 
     def __init__(self, channel: Channel, *, scale: int = 1) -> None:
@@ -77,29 +78,29 @@ class Peer:
         described, self.described = self.described, []
         return described
 
+    @abc.abstractmethod
     def refer(self, value: Any, kind: type, packer: Packer, depth: int) -> Tree:
         """Return the tree of a value that `codec` cannot carry as it is."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def learn(self, classes: list[Tree]) -> None:
         """Take in descriptions of classes."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def class_of(self, instance: Any) -> str:
         """Return the name of the shared class of an instance."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def shared_class(self, name: Tree) -> Any:
         """Return the shared class with a name."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def reference(self, tag: str, payload: Tree, unpacker: Unpacker) -> Any:
         """Return the object of a reference that only one side makes: h, k, C, M, q."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def class_tree(self, kind: type, depth: int) -> Tree:
         """Return a reference to a class."""
-        raise NotImplementedError
 
     def keep(self, error: BaseException, number: Tree) -> BaseException:
         """Return what stands for an exception that the other side knows by a number."""

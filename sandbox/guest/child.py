@@ -1,7 +1,7 @@
 """Running one program: compile it, run it as `__main__`, and leave as the interpreter would.
 
-A program is compiled once and may then run in many forked processes. What has to be the same for
-all of them (the code, the module, the streams on the descriptors 0, 1 and 2) is made beforehand.
+A program is compiled once and may then run in many forked processes. The code and the streams on
+the descriptors 0, 1 and 2 are made beforehand; the module that it is belongs to one run.
 """
 
 from __future__ import annotations

@@ -90,10 +90,10 @@ class Place:
         """
         return self._numbers_are_many and self._read_last_pid() == self._last_pid
 
-    def oom(self) -> int:
-        """Whether the memory controller has killed since the last call; -1: it does not say."""
+    def oom(self) -> bool:
+        """Whether the memory controller has killed since the last call, as far as it says so."""
         before, self._oom_kills = self._oom_kills, self._count_oom_kills()
-        return -1 if before is None else before != self._oom_kills
+        return before != self._oom_kills
 
     def collect_template(self) -> tuple[int, float]:
         """End the template; return its wait status and CPU seconds."""
@@ -172,7 +172,7 @@ class Place:
     def _give_up(self, status: int) -> NoReturn:
         """End this place, whose zygote has ended."""
         # No program can signal it; the memory controller can, on account of a program.
-        innocent = status == signal.SIGKILL and self.oom() <= 0
+        innocent = status == signal.SIGKILL and not self.oom()
         os._exit(wire.KILLED_EXIT if innocent else 1)
 
     def _order(self, operation: int) -> None:

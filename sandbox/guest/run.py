@@ -30,7 +30,7 @@ class Run:
         self._place = place
         self._host = host
         self._limits = place.limits
-        self._oom = 0
+        self._oom = False
         place.orphans_cpu_s = 0.0
         self._stage = b"-"
         self._pid = 0
@@ -94,7 +94,7 @@ class Run:
         status, cpu_s, max_rss_kb = self._result
         # A program that ended well may still have lost a descendant for memory.
         if status or not self._place.alone():
-            self._oom = max(self._oom, self._place.oom())
+            self._oom = self._place.oom() or self._oom
         self._place.check()
         return wire.Facts(
             stage=self._stage,
@@ -163,7 +163,7 @@ class Run:
             self._place.sweep()
             self._place.clean = False
             self._oom = self._place.oom()
-            self._stage, status = (b"R", signal.SIGKILL) if self._oom > 0 else (b"-", status)
+            self._stage, status = (b"R", signal.SIGKILL) if self._oom else (b"-", status)
         self._result = (status, cpu_s, 0)
 
     def _on_deadline(self) -> None:
@@ -210,9 +210,8 @@ class Run:
     def _kill(self) -> None:
         """Kill the test, or the template that has not come to it."""
         if self._knows_pid():
-            with contextlib.suppress(
-                ProcessLookupError
-            ):  # it has ended, and this is yet to be heard
+            # ProcessLookupError: it has ended, and this is yet to be heard.
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
         elif self._result is None:
             self._template_ended()

@@ -5,10 +5,10 @@ is a fork that finds the program compiled and the streams open, which halves the
 
 It takes orders from the supervisor over a socket of its own: run (with the descriptors of input,
 output, error and perhaps a channel). It and its children answer there, one letter first: `S` every
-restriction is in force; `F` and why one is not; `R` or `C` with the process id of a child that is
-about to run the program, or to say why it does not compile; `E` with the facts about an ended
-child. A child closes the socket before the program's first line, so a program can fake none of
-these.
+restriction is in force; `F` and why one is not; `R` or `C` a child, whose process id the kernel
+attaches, is about to run the program, or to say why it does not compile; `E` and the facts about an
+ended child. A child closes the socket before the program's first line, so a program can fake none
+of these.
 
 Neither can it harm this process. The tests' user id is only the effective one here; the real and
 the saved one are an id that nothing else has. A process may signal another if one of its ids
@@ -93,7 +93,6 @@ def _serve(program: child.Prepared, cpu: int, user: int) -> NoReturn:
     fork.
     """
     control = sockets.socket(fileno=CONTROL_FD)
-    control.setblocking(True)
     word = b"R" if program.code is not None else b"C"
     limit, cpu_limits = resource.RLIMIT_CPU, (cpu, cpu + 1)  # a second for who catches SIGXCPU
     run, reply, pack = program.run, control.send, ENDED.pack

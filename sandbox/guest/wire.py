@@ -30,7 +30,7 @@ MAX_REQUEST = 256 << 20
 """Most bytes of one frame from the host."""
 
 _ORDER = struct.Struct(">IddQQIQQ")
-_FACTS = struct.Struct(">cIddI???b?I")  # the last is the length of standard output
+_FACTS = struct.Struct(">cIddI?????I")  # the last is the length of standard output
 
 
 class Order(NamedTuple):
@@ -59,8 +59,8 @@ class Facts(NamedTuple):
     overflow: bool
     timed_out: bool
     finished: bool
-    oom: int
-    """Whether the memory controller has killed; -1: the guest cannot tell."""
+    oom: bool
+    """Whether the memory controller has killed, as far as the guest can tell."""
     clean: bool
 
 

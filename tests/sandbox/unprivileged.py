@@ -10,7 +10,7 @@ from sandbox.pool import WorkerPool
 from sandbox.types import Limits
 
 FORGED = wire.pack_result(
-    wire.Facts(b"R", 0, 0.0, 0.0, 1, False, False, False, -1, True), b"42\n", b""
+    wire.Facts(b"R", 0, 0.0, 0.0, 1, False, False, False, False, True), b"42\n", b""
 )
 PROGRAMS = {
     "sum": "print(sum(map(int, input().split())))",

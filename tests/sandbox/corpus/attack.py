@@ -28,7 +28,7 @@ SUM_INPUT = "20 22\n"
 FORGED = wire.pack_result(
     wire.Facts(
         stage=b"R", status=0, cpu_s=0.0, wall_s=0.0, max_rss_kb=1,
-        overflow=False, timed_out=False, finished=False, oom=-1, clean=True,
+        overflow=False, timed_out=False, finished=False, oom=False, clean=True,
     ),
     EXPECTED[:10].encode(),
     b"",

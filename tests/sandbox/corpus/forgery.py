@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .attack import EXPECTED, OLE, PATIENT, RE, TLE, WA, WAITING, Attack
+from .attack import EXPECTED, PATIENT, RE, TLE, WA, WAITING, Attack
 
 _HALVES = (EXPECTED[:20], EXPECTED[20:])
 _MARK = ("the program that ", "was here before")
@@ -148,11 +148,13 @@ os._exit(0)
         source="""
 import threading
 def work():
-    while True: print("the", end=" ", flush=True)
+    while True:
+        print("the", end=" ", flush=True)
+        time.sleep(0.001)
 for _ in range(4): threading.Thread(target=work, daemon=True).start()
 time.sleep(0.05)
 """,
-        statuses=(WA, RE, OLE),  # how much they print is up to the scheduler
+        statuses=(WA, RE),
     ),
     "equal to everything": Attack(
         source="""
