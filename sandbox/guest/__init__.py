@@ -19,7 +19,7 @@ from typing import Literal
 
 _SOLO = ("seccomp", "limits", "child", "solo")
 _BEFORE_FORK = (
-    *("sockets", "seccomp", "limits", "child", "cleaning", "pages", "template", "zygote", "start"),
+    *("sockets", "seccomp", "limits", "child", "cleaning", "template", "zygote", "start"),
 )
 """What zygote and templates need, in an order in which each module needs only earlier ones. It is
 little, for every fork copies the tables of all memory."""

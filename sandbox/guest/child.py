@@ -1,7 +1,7 @@
 """Running one program: compile it, run it as `__main__`, and leave as the interpreter would.
 
 A program is compiled once and may then run in many forked processes. The code and the streams on
-the descriptors 0, 1 and 2 are made beforehand; the module that it is belongs to one run.
+the descriptors 0, 1 and 2, and the module that it is, are made beforehand.
 """
 
 from __future__ import annotations
@@ -51,9 +51,17 @@ class Prepared:
             self._failure = error
         self._plain = self.code is not None and is_plain(self.code)
         self.main: types.ModuleType | None = None
-        """The module that the program is, once it runs."""
+        """The module that the program is (`make_main`)."""
         self._loader = _Loader(source)
         sys.argv = [FILENAME]
+
+    def make_main(self) -> None:
+        """Make the module that the program will be.
+
+        It and what hangs on it are collected at exit, so after a `gc.freeze`, which would keep it.
+        """
+        self.main = sys.modules["__main__"] = types.ModuleType("__main__")
+        self.main.__dict__.update(__builtins__=builtins, __file__=FILENAME, __loader__=self._loader)
 
     def run(self) -> NoReturn:
         """Run the program and end this process, or say why it does not compile."""
@@ -61,9 +69,7 @@ class Prepared:
             assert self._failure is not None
             _report(self._failure)
             _exit(1)
-        # Made here, or the garbage collector would take it for a part of the template.
-        self.main = sys.modules["__main__"] = types.ModuleType("__main__")
-        self.main.__dict__.update(__builtins__=builtins, __file__=FILENAME, __loader__=self._loader)
+        assert self.main is not None
         status, modules = 0, len(sys.modules)
         try:
             exec(self.code, self.main.__dict__)
@@ -168,25 +174,24 @@ def _leave(prepared: Prepared, status: int, *, plain: bool) -> NoReturn:
     except BaseException as error:
         _report(error)
         status = status or 120
-    for stream in (sys.__stdout__, sys.__stderr__):
-        with contextlib.suppress(BaseException):  # the interpreter does it without a word, too
-            if stream is not None:
-                stream.flush()
+    if not plain or sys.stdout is not sys.__stdout__:
+        for stream in (sys.__stdout__, sys.__stderr__):
+            with contextlib.suppress(BaseException):  # the interpreter does it without a word, too
+                if stream is not None:
+                    stream.flush()
     _exit(status)
 
 
 def _flush_standard_streams() -> bool:
     """Flush what the program has for standard output and error; return whether that worked."""
     worked = True
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name, None)
-        if stream is None or _is_closed(stream):
-            continue
+    for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
+            if stream is not None and not _is_closed(stream):
+                stream.flush()
         except BaseException as error:
             worked = False
-            if name == "stdout":
+            if stream is sys.stdout:
                 _report(error)
     return worked
 

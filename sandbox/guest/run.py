@@ -113,6 +113,7 @@ class Run:
         self._listening = True
         if self._result is None:
             self._poll.register(self._control, select.POLLIN)
+            self._knows_pid()  # what has been said so far
 
     def _stop_listening(self) -> None:
         if self._listening:

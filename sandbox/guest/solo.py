@@ -62,6 +62,7 @@ def main() -> Callable[[], NoReturn]:
     os.write(_SETUP_FD, b"%dS" % start_up_us)
     child.open_streams()
     prepared = child.Prepared(source)
+    prepared.make_main()
     os.write(_SETUP_FD, b"R" if prepared.code is not None else b"C")
     os.close(_SETUP_FD)
     return prepared.run

@@ -82,6 +82,7 @@ def main(
         _import_modules_of(program.code)
     limits.set_cpu_for_now(None)
     gc.freeze()
+    program.make_main()
     _serve(program, cpu, tests_id)
 
 
@@ -119,9 +120,10 @@ def _serve(program: child.Prepared, cpu: int, user: int) -> NoReturn:
             write(CONTROL_FD, word)
             closerange(spare if spare == CONTROL_FD else child.CHANNEL_FD, most)
             run()
+        # Only then the rest: pages that no one shares any more need no copy.
+        _, status, usage = wait4(pid, 0)
         for number in range(spare):
             dup2(STAND_INS[number], number)
-        _, status, usage = wait4(pid, 0)
         reply(pack(b"E", status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss))
 
 

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from . import child, cleaning, limits, pages, sockets, template
+from . import child, cleaning, limits, sockets, template
 
 # Operation, template's id, tests' id, CPU seconds, address space, file size, processes
 ORDER = struct.Struct(">BIIIQQI")
@@ -44,8 +44,6 @@ def warm_up() -> None:
     for name in PRELOADED:
         importlib.import_module(name)
     sys.set_int_max_str_digits(0)
-    child.rehearse()
-    pages.keep_in_forks()
     child.rehearse()
     gc.freeze()
 
