@@ -4,6 +4,7 @@
     ├── InvalidTask        a task or task file that cannot be used; says where and how to mend it
     ├── JudgeUnavailable   no judge can work here (no sandbox); never turned into a score
     ├── InvalidSetting     a setting that cannot work; says which values do
+    ├── PoolExhausted      a recorded agent has no answer left to this task; it leaves the search
     └── ProtocolError      a call out of order, e.g. `step` before `reset`
 
 A bad completion is never an exception: it is data, with score 0 and feedback.
@@ -22,6 +23,10 @@ class InvalidTask(MarsEnvsError, ValueError):
 
 class JudgeUnavailable(MarsEnvsError, RuntimeError):
     """Nothing here can judge a completion."""
+
+
+class PoolExhausted(MarsEnvsError, LookupError):
+    """A recorded agent has no answer left to this task."""
 
 
 class ProtocolError(MarsEnvsError, RuntimeError):

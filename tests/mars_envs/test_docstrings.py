@@ -17,6 +17,7 @@ import pytest
         "mars_envs.tree_search.prose_prompts",
         "mars_envs.tree_search.rendering",
         "mars_envs.tree_search.search",
+        "mars_envs.tree_search.simulated",
         "mars_envs.tree_search.tree",
     ],
 )
