@@ -22,13 +22,17 @@ _RESAMPLES = 4999
 class Estimate:
     """A figure, its interval and how many independent units (tasks) it rests on.
 
-    Without any unit the figure is NaN; with too few for an interval its bounds are.
+    Without any unit the figure is NaN; with too few for an interval its bounds and its standard
+    error are.
     """
 
     mean: float
     low: float
     high: float
     n: int
+    se: float = math.nan
+    """Standard error over tasks. Where all values are equal it is 0 and says little: then the
+    bounds are the better guide."""
 
     def __str__(self) -> str:
         if not self.n:
@@ -36,6 +40,23 @@ class Estimate:
         if math.isnan(self.low):
             return f"{self.mean:.3f} (n={self.n})"
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}] (n={self.n})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedsEstimate:
+    """A figure of tasks that were measured several times."""
+
+    estimate: Estimate
+    """Over tasks: what to expect of other tasks of this kind."""
+    seeds_se: float
+    """Standard error from the seeds alone: what to expect of other seeds on these very tasks. NaN
+    unless every task was measured at least twice."""
+    runs: int
+    """Measurements in all."""
+
+    def __str__(self) -> str:
+        seeds = "" if math.isnan(self.seeds_se) else f", ±{self.seeds_se:.3f} by seed"
+        return f"{self.estimate}{seeds}, {self.runs} runs"
 
 
 def pass_at_k(n: ArrayLike, c: ArrayLike, k: int) -> NDArray[np.float64]:
@@ -67,6 +88,32 @@ def pass_at_k(n: ArrayLike, c: ArrayLike, k: int) -> NDArray[np.float64]:
     factors = np.maximum(wrong, 0) / (drawn[..., None] - steps)
     result: NDArray[np.float64] = 1.0 - factors.prod(axis=-1)
     return result
+
+
+def pass_at_k_variance(n: ArrayLike, c: ArrayLike, k: int) -> NDArray[np.float64]:
+    """Estimate without bias the variance of each task's `pass_at_k`, its samples being drawn anew.
+
+    With `q` the chance of a wrong sample, `C(n - c, k) / C(n, k)` estimates `q^k` and
+    `C(n - c, 2k) / C(n, 2k)` estimates `q^2k`, so the square of the first less the second estimates
+    the variance. It is the noise of sampling a given task; how much tasks differ is not in it.
+
+    Args:
+        n: see `pass_at_k`.
+        c: see `pass_at_k`.
+        k: see `pass_at_k`.
+
+    Returns:
+        In the shape of `n` and `c` broadcast, at least 0; NaN where `n < 2k`, since `q^2k` cannot
+        be estimated without bias from fewer than 2k samples.
+
+    Raises:
+        ValueError: see `pass_at_k`.
+    """
+    failed = 1.0 - pass_at_k(n, c, k)
+    drawn, right = np.broadcast_arrays(np.asarray(n), np.asarray(c))
+    enough = drawn >= 2 * k
+    twice = 1.0 - pass_at_k(np.where(enough, drawn, 2 * k), np.where(enough, right, 0), 2 * k)
+    return np.where(enough, np.maximum(failed**2 - twice, 0.0), np.nan)
 
 
 def mean_estimate(
@@ -112,13 +159,48 @@ def ratio_estimate(
         return Estimate(math.nan, math.nan, math.nan, 0)
     mean = float(top.sum() / bottom.sum())
     rates = top / bottom
+    se = _ratio_error(top, bottom)
     if np.ptp(rates) == 0:
-        return Estimate(mean, *_degenerate_interval(rates, confidence), count)
+        return Estimate(mean, *_degenerate_interval(rates, confidence), count, se)
 
     def ratio(a: Any, b: Any, axis: int = -1) -> Any:
         return a.sum(axis=axis) / b.sum(axis=axis)
 
-    return Estimate(mean, *_bootstrap((top, bottom), ratio, confidence, resamples, seed), count)
+    bounds = _bootstrap((top, bottom), ratio, confidence, resamples, seed)
+    return Estimate(mean, *bounds, count, se)
+
+
+def seeds_estimate(
+    values: ArrayLike, *, confidence: float = 0.95, resamples: int = _RESAMPLES, seed: int = 0
+) -> SeedsEstimate:
+    """Estimate a mean over tasks that were each measured with several seeds.
+
+    Tasks are the units: every task counts once, with the mean of its seeds, so the interval does
+    not shrink by playing the same tasks again.
+
+    Args:
+        values: [tasks, seeds]; NaN where a task was not measured with a seed. A task that was not
+            measured at all is left out.
+        confidence: see `mean_estimate`.
+        resamples: see `mean_estimate`.
+        seed: of the bootstrap.
+
+    Raises:
+        ValueError: `values` has not two dimensions.
+    """
+    matrix = np.asarray(values, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise ValueError(f"expected values of [tasks, seeds], got shape {matrix.shape}")
+    counts = (~np.isnan(matrix)).sum(axis=1)
+    measured, counts = matrix[counts > 0], counts[counts > 0]
+    estimate = mean_estimate(
+        np.nansum(measured, axis=1) / counts, confidence=confidence, resamples=resamples, seed=seed
+    )
+    if not len(counts) or (counts < 2).any():
+        return SeedsEstimate(estimate=estimate, seeds_se=math.nan, runs=int(counts.sum()))
+    of_means = np.nanvar(measured, axis=1, ddof=1) / counts
+    seeds_se = math.sqrt(of_means.sum()) / len(counts)
+    return SeedsEstimate(estimate=estimate, seeds_se=seeds_se, runs=int(counts.sum()))
 
 
 def paired_difference(
@@ -143,7 +225,8 @@ def paired_difference(
     if len(change) and np.ptp(change) == 0:
         # A proportion's interval says nothing of differences: no spread, no interval.
         bounds = (float(change[0]),) * 2 if len(change) > 1 else (math.nan, math.nan)
-        return Estimate(float(change[0]), *bounds, len(change))
+        se = _ratio_error(change, np.ones(len(change)))
+        return Estimate(float(change[0]), *bounds, len(change), se)
     return mean_estimate(change, confidence=confidence, resamples=resamples, seed=seed)
 
 
@@ -190,7 +273,7 @@ def ratio_difference(
         return Estimate(mean, math.nan, math.nan, count)
     tail = (1 - confidence) / 2
     low, high = np.quantile(draws, [tail, 1 - tail])
-    return Estimate(mean, float(low), float(high), count)
+    return Estimate(mean, float(low), float(high), count, float(draws.std(ddof=1)))
 
 
 def _bootstrap(
@@ -230,6 +313,19 @@ def _degenerate_interval(rates: NDArray[np.float64], confidence: float) -> tuple
         return (value, value) if len(rates) > 1 else (math.nan, math.nan)
     interval = stats.binomtest(int(value) * len(rates), len(rates)).proportion_ci(confidence)
     return float(interval.low), float(interval.high)
+
+
+def _ratio_error(top: NDArray[np.float64], bottom: NDArray[np.float64]) -> float:
+    """Return the standard error of `sum(top) / sum(bottom)`, to first order.
+
+    With equal `bottom` it is the standard error of a mean, exactly.
+    """
+    count = len(top)
+    if count < 2:
+        return math.nan
+    residuals = top - top.sum() / bottom.sum() * bottom
+    spread = float(np.square(residuals).sum()) * count / (count - 1)
+    return math.sqrt(spread) / float(bottom.sum())
 
 
 def _vectors(*columns: Sequence[Any] | ArrayLike) -> tuple[NDArray[np.float64], ...]:

@@ -8,14 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from trainers.statistics import (
     Estimate,
     mean_estimate,
     paired_difference,
     pass_at_k,
+    pass_at_k_variance,
     ratio_difference,
     ratio_estimate,
+    seeds_estimate,
 )
 
 
@@ -52,6 +55,65 @@ def test_impossible_counts_are_refused(n: int, c: int, k: int, message: str) -> 
         pass_at_k(n, c, k)
 
 
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (6, 1), (6, 2), (6, 3), (11, 4)])
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_the_noise_of_a_tasks_pass_at_k_is_estimated_without_bias(n: int, k: int, p: float) -> None:
+    # Over all outcomes of n tries: the mean of the estimate is the variance of pass@k.
+    counts = np.arange(n + 1)
+    chances = np.array([math.comb(n, c) * p**c * (1 - p) ** (n - c) for c in counts])
+    values = pass_at_k(n, counts, k)
+    variance = (chances * values**2).sum() - (chances * values).sum() ** 2
+    assert (chances * pass_at_k_variance(n, counts, k)).sum() == pytest.approx(variance, abs=1e-12)
+
+
+def test_too_few_samples_say_nothing_of_the_noise() -> None:
+    variance = pass_at_k_variance([5, 6], [2, 2], 3)
+    assert math.isnan(variance[0])
+    assert variance[1] > 0
+    # k = 1 is a proportion: p (1 - p) / (n - 1).
+    assert float(pass_at_k_variance(10, 3, 1)) == pytest.approx(0.3 * 0.7 / 9)
+
+
+def test_the_standard_error_is_that_of_a_mean() -> None:
+    values = np.random.default_rng(2).random(30)
+    assert mean_estimate(values).se == pytest.approx(stats.sem(values))
+    assert math.isnan(mean_estimate([0.5]).se)
+    before = np.random.default_rng(3).random(30)
+    assert paired_difference(values, before).se == pytest.approx(stats.sem(values - before))
+
+
+def test_the_standard_error_of_a_pooled_rate_is_that_of_redrawn_tasks() -> None:
+    rng = np.random.default_rng(0)
+
+    def draw() -> tuple[np.ndarray, np.ndarray]:
+        tries = rng.integers(1, 20, 300)
+        return rng.binomial(tries, rng.beta(2, 3, 300)).astype(float), tries.astype(float)
+
+    rates = [top.sum() / bottom.sum() for top, bottom in (draw() for _ in range(2000))]
+    claimed = [ratio_estimate(*draw(), resamples=9).se for _ in range(50)]
+    # 2,000 draws know a standard deviation to 1.6 %: 4 standard errors are 6.4 %.
+    assert np.mean(claimed) == pytest.approx(np.std(rates), rel=0.064)
+
+
+def test_seeds_of_one_task_are_averaged_before_anything_else() -> None:
+    values = np.array([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
+    result = seeds_estimate(values)
+    assert result.estimate == mean_estimate(values.mean(axis=1))
+    assert result.runs == 9
+    own = values.var(axis=1, ddof=1) / 3
+    assert result.seeds_se == pytest.approx(math.sqrt(own.sum()) / 3)
+    assert str(result).endswith("(n=3), ±0.157 by seed, 9 runs")
+
+
+def test_missing_runs_are_left_out_and_unmeasured_tasks_do_not_count() -> None:
+    result = seeds_estimate([[1.0, math.nan], [0.0, 1.0], [math.nan, math.nan]])
+    assert result.estimate == mean_estimate([1.0, 0.5])
+    assert result.runs == 3
+    assert math.isnan(result.seeds_se)  # the first task has one run
+    with pytest.raises(ValueError, match="expected values of"):
+        seeds_estimate([1.0, 2.0])
+
+
 def test_an_interval_covers_the_truth_as_often_as_it_says() -> None:
     rng = np.random.default_rng(0)
     hits = 0
@@ -79,7 +141,7 @@ def test_ten_out_of_ten_do_not_prove_certainty() -> None:
 
 
 def test_equal_values_that_are_no_proportion_give_a_point() -> None:
-    assert mean_estimate([0.25] * 5) == Estimate(0.25, 0.25, 0.25, 5)
+    assert mean_estimate([0.25] * 5) == Estimate(0.25, 0.25, 0.25, 5, 0.0)
 
 
 def test_one_task_alone_has_no_interval() -> None:
@@ -125,8 +187,8 @@ def test_a_paired_difference_is_sharper_than_two_intervals() -> None:
 
 
 def test_a_difference_without_spread_is_a_point_and_not_a_proportion() -> None:
-    assert paired_difference([1.0, 1.0], [0.0, 0.0]) == Estimate(1.0, 1.0, 1.0, 2)
-    assert paired_difference([0.5] * 3, [0.5] * 3) == Estimate(0.0, 0.0, 0.0, 3)
+    assert paired_difference([1.0, 1.0], [0.0, 0.0]) == Estimate(1.0, 1.0, 1.0, 2, 0.0)
+    assert paired_difference([0.5] * 3, [0.5] * 3) == Estimate(0.0, 0.0, 0.0, 3, 0.0)
     assert math.isnan(paired_difference([1.0], [0.0]).low)
     assert paired_difference([], []).n == 0
 
