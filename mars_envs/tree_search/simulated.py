@@ -198,17 +198,22 @@ class RecordedTask:
 
     pools: Mapping[str, Sequence[Outcome]]
 
+    def left(self, tree: SearchTree, agent: str) -> int:
+        """Return how many answers an agent has left in a tree."""
+        return len(self.pools[agent]) - sum(node.agent == agent for node in tree)
+
     def answer(
         self, tree: SearchTree, parent_id: int, agent: str, rng: np.random.Generator
     ) -> Verdict:
         """Return the agent's next outcome; `rng` is not used, the pool was shuffled when drawn."""
-        used = sum(node.agent == agent for node in tree)
-        if used >= len(self.pools[agent]):
+        pool = self.pools[agent]
+        left = self.left(tree, agent)
+        if left <= 0:
             raise PoolExhausted(
-                f"{agent} has only {used} recorded answers to this task; retire it, or lower the "
-                "budget"
+                f"{agent} has only {len(pool)} recorded answers to this task; retire it, or lower "
+                "the budget"
             )
-        score, solved = self.pools[agent][used]
+        score, solved = pool[-left]
         return dataclasses.replace(
             simulated_verdict(int(score >= 1.0), 1, solved=solved), score=float(score)
         )

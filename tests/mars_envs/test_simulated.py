@@ -167,8 +167,10 @@ def test_every_order_of_a_recorded_pool_comes_up_alike() -> None:
 
 
 def test_an_exhausted_pool_says_what_to_do() -> None:
-    with pytest.raises(PoolExhausted, match=r"a has only 0 recorded answers.*retire it"):
-        RecordedTask({"a": []}).answer(SearchTree(), ROOT, "a", np.random.default_rng(0))
+    task, tree = RecordedTask({"a": [(0.0, False)], "b": []}), chain(WRONG)
+    assert [task.left(SearchTree(), "a"), task.left(tree, "a"), task.left(tree, "b")] == [1, 0, 0]
+    with pytest.raises(PoolExhausted, match=r"a has only 1 recorded answers.*retire it"):
+        task.answer(tree, ROOT, "a", np.random.default_rng(0))
 
 
 TEAM = SimulatedTasks(
