@@ -9,8 +9,14 @@ runs Python code in the middle of one parse, another may begin, and the first en
 from __future__ import annotations
 
 import ast
+import threading
+import warnings
 
 _ATTEMPTS = 20
+_MAX_PARSE_CHARS = 1 << 16
+"""Longer texts of strangers are not parsed. The parser takes quadratic time for some texts, and it
+runs on the host: at this length it takes a second or two at worst."""
+_filters = threading.Lock()
 
 
 def parse(text: str) -> ast.Module:
@@ -25,3 +31,25 @@ def parse(text: str) -> ast.Module:
         except SystemError:
             continue
     return ast.parse(text)
+
+
+def parse_python(text: str) -> ast.Module | None:
+    """Parse any text at all; None where it is no Python. Never raises."""
+    if len(text) > _MAX_PARSE_CHARS:
+        return None
+    try:
+        return parse(text)
+    except SyntaxError as error:
+        # The parser warns of "\d" in a plain string. Where warnings are errors, that arrives here,
+        # and only then the process-wide filters are touched.
+        if "invalid" not in str(error.msg) or "\\" not in text:
+            return None
+    except (ValueError, MemoryError, RecursionError, OverflowError):
+        # NUL bytes, lone surrogates, nesting beyond the parser's limits
+        return None
+    with _filters, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return parse(text)
+        except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError):
+            return None

@@ -147,6 +147,8 @@ class SolveConfig:
     """Search: `default`, `paper`, `marti_code` or `best_of_n`."""
     agent_mix: float = 0.0
     """Share of uniform choice in the choice of the agent, 0 to 1."""
+    extract: str = "default"
+    """How programs are taken out of replies: `default`, `lcb` (LiveCodeBench), `module:name`."""
     sandbox: Backend = "auto"
     """Where programs run; `auto`: Docker where an engine answers, else bubblewrap."""
     workers: int | None = None

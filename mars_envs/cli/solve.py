@@ -43,7 +43,7 @@ def solve(config: SolveConfig) -> int:
     cast = make_cast(config.agents, tasks=every, seed=config.seed)
     tasks = cast.tasks(every)[: config.limit]
     _announce(cast, every, tasks)
-    judge = open_judge(config.sandbox, config.workers)
+    judge = open_judge(config.sandbox, config.workers, config.extract)
     env_fn = partial(
         TreeSearchEnv,
         tasks=tasks,

@@ -2,15 +2,18 @@
 
 from .base import CaseFeedback, Feedback, Judge, Verdict
 from .code import CodeJudge, JudgeStats
-from .extract import Extraction, extract_program
+from .extract import Extraction, Extractor, extract_lcb, extract_program, resolve_extractor
 
 __all__ = [
     "CaseFeedback",
     "CodeJudge",
     "Extraction",
+    "Extractor",
     "Feedback",
     "Judge",
     "JudgeStats",
     "Verdict",
+    "extract_lcb",
     "extract_program",
+    "resolve_extractor",
 ]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ..errors import InvalidTask, JudgeUnavailable
 from ..tasks.code import AssertBody, CodeTask, FunctionCall, Test
 from .base import Feedback, Verdict
-from .extract import extract_program
+from .extract import Extractor, resolve_extractor
 from .feedback import public_feedback
 from .helpers import with_helpers
 
@@ -69,6 +69,7 @@ class CodeJudge:
         time_factor: float = 1.0,
         workers: int | None = None,
         cache: bool = True,
+        extract: str | Extractor = "default",
     ) -> None:
         """Make a judge; nothing is opened yet.
 
@@ -80,6 +81,11 @@ class CodeJudge:
             time_factor: multiplies every time limit: above 1 on a slow or busy machine.
             workers: how many programs may run at once; None leaves it to the sandbox.
             cache: whether equal (program, test, limits) are run once only.
+            extract: how the program is taken out of a reply: "default", "lcb" (LiveCodeBench's
+                rule), or a function from a reply to the program or None, or "module:name" of one.
+
+        Raises:
+            ValueError: the time factor is not positive, or there is no such extraction.
         """
         if not time_factor > 0:
             raise ValueError(f"time_factor must be positive, got {time_factor!r}")
@@ -89,12 +95,14 @@ class CodeJudge:
         self.time_factor = time_factor
         self.workers = workers
         self.cache = cache
+        self.extract = extract
         self._given = None if isinstance(sandbox, str) else sandbox
         self._reset()
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._stats = JudgeStats()
+        self._extract = resolve_extractor(self.extract)
 
     @property
     def stats(self) -> JudgeStats:
@@ -112,7 +120,7 @@ class CodeJudge:
             JudgeUnavailable: the sandbox failed; the completion has no verdict.
             InvalidTask: the task's `helpers` are no Python, or its limits cannot be set.
         """
-        program = extract_program(completion).program
+        program = self._extract(completion)
         if program is None:
             return self._without_tests(task, "no_code")
         program = with_helpers(program, task.helpers, task.entry_point)
@@ -134,7 +142,7 @@ class CodeJudge:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for name in ("_lock", "_stats", "_given"):
+        for name in ("_lock", "_stats", "_given", "_extract"):
             del state[name]
         return state
 

@@ -11,8 +11,7 @@ import ast
 from functools import lru_cache
 
 from ..errors import InvalidTask
-from ..parsing import parse
-from .extract import parse_python
+from ..parsing import parse, parse_python
 
 
 def with_helpers(program: str, helpers: str, entry_point: str | None) -> str:

@@ -128,6 +128,15 @@ def test_an_unknown_selector_is_refused_before_anything_runs(
     assert "--selector" in capsys.readouterr().err
 
 
+def test_an_unknown_code_extraction_is_refused_before_anything_runs(
+    echo: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks, pool = echo
+    arguments = ["solve", "--tasks", str(tasks), "--agents", f"replay:{pool}"]
+    assert main([*arguments, "--extract", "cpp"]) == 2
+    assert "--extract: unknown code extraction 'cpp'" in capsys.readouterr().err
+
+
 def test_a_file_of_unknown_format_is_refused(
     tmp_path: Path, echo: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

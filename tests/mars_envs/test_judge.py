@@ -384,3 +384,14 @@ def test_a_program_may_replace_a_helper_for_itself_only() -> None:
     namespace: dict[str, Callable[[float], object]] = {}
     exec(with_helpers(program, HELPERS, "f"), namespace)
     assert namespace["f"](3.5) == "3"
+
+
+@pytest.mark.parametrize(
+    ("extract", "program"),
+    [("default", "print(1)"), ("lcb", "2"), (str.upper, "```PYTHON\nPRINT(1)\n```\n```\n2\n```")],
+)
+def test_the_program_is_taken_out_by_the_rule_that_was_asked_for(
+    extract: str | Callable[[str], str | None], program: str
+) -> None:
+    judge = CodeJudge(fails(), extract=extract)  # type: ignore[arg-type]
+    assert judge.judge(TASK, "```python\nprint(1)\n```\n```\n2\n```").program == program
