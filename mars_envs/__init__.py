@@ -4,13 +4,14 @@ Importing this package registers its environments:
 
     gym.make("mars_envs/TreeSearch-v0")               one learner speaks for the selected coder
     pettingzoo.make("aec", "mars_envs/tree_search_v0")      every coder is an agent
+    gym.make("mars_envs/TreeControl-v0")              the learner selects; coders are simulated
 """
 
 from .errors import InvalidTask, JudgeUnavailable, MarsEnvsError, ProtocolError
 from .registration import register_envs
 from .single_agent import SingleAgentView
 from .spaces import UnicodeText
-from .tree_search import SearchTree, TreeSearch, TreeSearchEnv
+from .tree_search import SearchTree, TreeControlEnv, TreeSearch, TreeSearchEnv
 
 CONTRACT_VERSION = 1
 """Version of `docs/contract.md`: what observations, actions, rewards and infos mean."""
@@ -23,6 +24,7 @@ __all__ = [
     "ProtocolError",
     "SearchTree",
     "SingleAgentView",
+    "TreeControlEnv",
     "TreeSearch",
     "TreeSearchEnv",
     "UnicodeText",

@@ -18,10 +18,18 @@ class Row(NamedTuple):
     registry: Literal["gymnasium", "aec", "parallel"]
     id: str
     entry_point: str
+    deterministic: bool = False
+    """Whether episodes repeat exactly; where programs really run, the machine's load has a say."""
 
 
 TABLE = (
     Row("gymnasium", "mars_envs/TreeSearch-v0", "mars_envs.tree_search.view:TreeSearchView"),
+    Row(
+        "gymnasium",
+        "mars_envs/TreeControl-v0",
+        "mars_envs.tree_search.control:TreeControlEnv",
+        deterministic=True,
+    ),
     Row("aec", "mars_envs/tree_search_v0", "mars_envs.tree_search.env:env"),
 )
 
@@ -31,8 +39,7 @@ def register_envs() -> None:
     for row in TABLE:
         if row.registry == "gymnasium":
             if row.id not in gymnasium.registry:
-                # Real programs run against time limits, so episodes depend on the machine's load.
-                gymnasium.register(row.id, row.entry_point, nondeterministic=True)
+                gymnasium.register(row.id, row.entry_point, nondeterministic=not row.deterministic)
         else:
             registry = (
                 pettingzoo.aec_registry if row.registry == "aec" else pettingzoo.parallel_registry

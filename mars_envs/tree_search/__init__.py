@@ -1,16 +1,21 @@
 """MARS²: several coders grow one shared search tree of programs."""
 
+from .control import TreeControlEnv
+from .control_policies import ControlResult, SelectorPolicy, UniformPolicy, play
 from .env import TreeSearchEnv
+from .families import FAMILIES, resolve_coders
 from .infos import INFO_FIELDS, tree_from_infos
 from .posteriors import Beta, Gaussian, Posterior
 from .presets import PRESETS, resolve_selector
 from .prompts import ParentView, Prompts, resolve_prompts
 from .rendering import tree_to_text
+from .rows import Layout, observe_tree
 from .search import Expansion, TreeSearch
 from .selection import AgentThenNode, Choice, NodeThenAgent, RootOnly, SearchView, Selector
 from .tree import NOTHING, ROOT, Node, SearchTree
 
 __all__ = [
+    "FAMILIES",
     "INFO_FIELDS",
     "NOTHING",
     "PRESETS",
@@ -18,8 +23,10 @@ __all__ = [
     "AgentThenNode",
     "Beta",
     "Choice",
+    "ControlResult",
     "Expansion",
     "Gaussian",
+    "Layout",
     "Node",
     "NodeThenAgent",
     "ParentView",
@@ -29,8 +36,14 @@ __all__ = [
     "SearchTree",
     "SearchView",
     "Selector",
+    "SelectorPolicy",
+    "TreeControlEnv",
     "TreeSearch",
     "TreeSearchEnv",
+    "UniformPolicy",
+    "observe_tree",
+    "play",
+    "resolve_coders",
     "resolve_prompts",
     "resolve_selector",
     "tree_from_infos",

@@ -13,6 +13,7 @@ import pytest
     [
         "mars_envs.metrics",
         "mars_envs.spaces",
+        "mars_envs.tree_search.control",
         "mars_envs.tree_search.env",
         "mars_envs.tree_search.prose_prompts",
         "mars_envs.tree_search.rendering",
