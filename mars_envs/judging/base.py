@@ -48,6 +48,11 @@ class Verdict:
     """The program as executed; empty where no code was found."""
     cached: bool = False
     """Whether no test had to run, all being known already."""
+    signature: tuple[str, ...] = ()
+    """How the program behaved: a short digest of status and output per public test, then per probe.
+
+    Equal signatures are equal behaviour. Empty where the behaviour is not known.
+    """
 
 
 class Judge(Protocol):

@@ -4,14 +4,24 @@ from .control import TreeControlEnv
 from .control_policies import ControlResult, SelectorPolicy, UniformPolicy, play
 from .env import TreeSearchEnv
 from .families import FAMILIES, resolve_coders
+from .final import ScoreFn, final_answer
 from .infos import INFO_FIELDS, tree_from_infos
 from .posteriors import Beta, Gaussian, Posterior
 from .presets import PRESETS, resolve_selector
 from .prompts import ParentView, Prompts, resolve_prompts
 from .rendering import tree_to_text
 from .rows import Layout, observe_tree
-from .search import Expansion, TreeSearch
-from .selection import AgentThenNode, Choice, NodeThenAgent, RootOnly, SearchView, Selector
+from .search import TreeSearch
+from .selection import (
+    AgentThenNode,
+    Choice,
+    Expansion,
+    NodeThenAgent,
+    RootOnly,
+    SearchView,
+    Selector,
+)
+from .stopping import StopReason, StopRules
 from .tree import NOTHING, ROOT, Node, SearchTree
 
 __all__ = [
@@ -33,9 +43,11 @@ __all__ = [
     "Posterior",
     "Prompts",
     "RootOnly",
+    "ScoreFn",
     "SearchTree",
     "SearchView",
     "Selector",
+<<<<<<< HEAD
     "SelectorPolicy",
     "TreeControlEnv",
     "TreeSearch",
@@ -44,6 +56,12 @@ __all__ = [
     "observe_tree",
     "play",
     "resolve_coders",
+=======
+    "StopReason",
+    "StopRules",
+    "TreeSearch",
+    "TreeSearchEnv",
+    "final_answer",
     "resolve_prompts",
     "resolve_selector",
     "tree_from_infos",

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..errors import ProtocolError
 from .control import Observation, TreeControlEnv
-from .search import Expansion, TreeSearch
-from .selection import Choice, Selector
+from .search import TreeSearch
+from .selection import Choice, Expansion, Selector
 
 
 class ControlPolicy(Protocol):

@@ -30,8 +30,8 @@ from .presets import resolve_selector
 from .prompts import ParentView, Prompts
 from .prose_prompts import excerpt
 from .rendering import tree_to_text
-from .search import Expansion, TreeSearch
-from .selection import Selector
+from .search import TreeSearch
+from .selection import Expansion, Selector
 from .sources import JudgeHandle, JudgeSource, PromptsHandle, TaskSet
 from .tree import ROOT, SearchTree
 

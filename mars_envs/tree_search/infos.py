@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..judging.base import Feedback, Verdict
 from ..tasks.code import CodeTask
-from .search import Expansion
+from .selection import Expansion
 from .tree import NOTHING, ROOT, Node, SearchTree
 
 Scalar = bool | int | float | str

@@ -1,57 +1,65 @@
-"""The search as an ask/tell loop: no Gym, no language model, no clock.
+"""The search as an ask/tell loop: no Gym, no language model.
 
 `ask` says what to expand next, `tell` brings the judged answer, in any order and any number of
 times; `fail` says that no answer will come. While several expansions are pending, each counts as a
 pseudo-observation at the mean of its arms ("constant liar"), so that parallel expansions spread.
+
+How many to have pending at once is the caller's choice: `ask(k)`, or `max_pending` as a bound.
+Released MARS² asks one at a time; wide batches in small trees mean few refinements (spec §1.8), so
+2 at a budget of 8 and 5 at 60 are the most that is advised. Width comes from many trees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import dataclasses
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import ProtocolError
 from ..judging.base import Verdict
+from .final import ScoreFn, checked_score, final_answer
 from .presets import resolve_selector
-from .selection import Arm, SearchView, Selector, Statistics
-from .tree import Node, SearchTree, verdict_of_score
+from .selection import Arm, Expansion, SearchView, Selector, Statistics
+from .stopping import StopReason, StopRules, Stopwatch
+from .tree import ROOT, Node, SearchTree, verdict_of_score
 
-SEARCH_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """One request: `agent` is to expand `parent_id` (-1: the root, answer afresh)."""
-
-    id: int
-    parent_id: int
-    agent: str
+SEARCH_VERSION = 2
 
 
 class TreeSearch:
-    """Grows one tree to a budget of nodes.
+    """Grows one tree until a stop rule ends it.
 
     Args:
         agents: names of the agents, at least one, each once.
-        selector: a preset ("default", "paper", "marti_code", "best_of_n"), "module:name", or an
-            object with the methods of `Selector`.
+        selector: a preset (see `PRESETS`), "module:name", or an object with the methods of
+            `Selector`.
         budget: nodes to create; failed expansions do not count.
         seed: of the selector's draws; None takes fresh entropy.
         expand_solved: whether a node that passes every public test may be refined.
+        agent_budgets: nodes that each agent may create; a spent agent is chosen no more.
+        max_tokens: end when this many tokens were reported.
+        max_seconds: end when the clock has run for this long since the first `ask`.
+        stop_on_solved: end as soon as a node passes every public test.
+        score_fn: a reward model for the final choice and, with a weight below 1, for the search.
+        score_weight: w in [0, 1]; what drives the search is w * public score + (1 - w) * score_fn.
+        max_pending: the most expansions that wait for an answer at once; None: no such bound.
+        clock: seconds from any fixed moment; replaced in tests.
 
     Raises:
-        ValueError: no agent, an agent named twice, a budget below 1, or an unknown selector.
+        ValueError: no agent, an agent named twice, a limit out of range, or an unknown selector.
 
     Example:
         >>> search = TreeSearch(["coder_0", "coder_1"], "default", budget=3, seed=0)
         >>> while not search.done:
         ...     for expansion in search.ask():
         ...         _ = search.tell(expansion.id, 0.5, reply="print(1)")
-        >>> [node.id for node in search.tree]
-        [0, 1, 2]
+        >>> [node.id for node in search.tree], search.stop_reason
+        ([0, 1, 2], 'nodes')
     """
 
     def __init__(
@@ -62,28 +70,61 @@ class TreeSearch:
         seed: int | None = None,
         *,
         expand_solved: bool = True,
+        agent_budgets: Mapping[str, int] | None = None,
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+        stop_on_solved: bool = False,
+        score_fn: ScoreFn | None = None,
+        score_weight: float = 1.0,
+        max_pending: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not agents or len(set(agents)) != len(agents):
             raise ValueError(f"agents must be one or more different names, got {list(agents)!r}")
-        if budget < 1:
-            raise ValueError(f"budget is a number of nodes and must be at least 1, got {budget!r}")
+        if not 0.0 <= score_weight <= 1.0:
+            raise ValueError(f"score_weight must lie in [0, 1], got {score_weight!r}")
+        if score_weight < 1.0 and score_fn is None:
+            raise ValueError("a score_weight below 1 needs a score_fn to blend with")
+        if max_pending is not None and max_pending < 1:
+            raise ValueError(f"max_pending must be at least 1 or None, got {max_pending!r}")
         self.agents = tuple(agents)
-        self.budget = budget
+        self.rules = StopRules(
+            budget=budget,
+            agent_budgets=dict(agent_budgets or {}),
+            max_tokens=max_tokens,
+            max_seconds=max_seconds,
+            stop_on_solved=stop_on_solved,
+        )
+        for agent in self.rules.agent_budgets:
+            self._check_agent(agent)
         self.expand_solved = expand_solved
+        self.score_fn = score_fn
+        self.score_weight = score_weight
+        self.max_pending = max_pending
         self.selector = resolve_selector(selector)
         self.tree = SearchTree()
+        self.tokens = 0
+        """Tokens reported so far."""
         self._statistics = Statistics()
         self._rng = np.random.default_rng(seed)
+        self._watch = Stopwatch(clock)
         self._retired: set[str] = set()
         self._asked = 0
         self._pending: dict[int, Expansion] = {}
+        self._waiting: Counter[str] = Counter()
         self._told: dict[int, int] = {}
         self._abandoned: dict[int, str] = {}
+        self._answer: tuple[int, Node | None] = (0, None)
+
+    @property
+    def budget(self) -> int:
+        """Nodes to create."""
+        return self.rules.budget
 
     @property
     def live_agents(self) -> tuple[str, ...]:
-        """The agents that may still be chosen."""
-        return tuple(agent for agent in self.agents if agent not in self._retired)
+        """The agents that may still be chosen: neither retired nor out of their own budget."""
+        return tuple(agent for agent in self.agents if self._may_ask(agent))
 
     @property
     def pending(self) -> tuple[Expansion, ...]:
@@ -98,72 +139,156 @@ class TreeSearch:
     @property
     def nodes_left(self) -> int:
         """How much of the budget is left; pending expansions are not yet spent."""
-        return self.budget - len(self.tree)
+        return self.rules.budget - len(self.tree)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds on the clock since the first `ask`; 0 without `max_seconds`.
+
+        The clock is read only where it matters, so that all else is reproducible.
+        """
+        return self._watch.elapsed
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will come: the budget is spent, or every agent is retired."""
-        return self.nodes_left <= 0 or not (self.live_agents or self._pending)
+        """Whether nothing more will be asked. What is pending may still be told."""
+        return self.stop_reason != ""
 
-    def ask(self, k: int = 1) -> list[Expansion]:
-        """Return up to `k` new expansions: fewer near the end, none where no agent is left.
+    @property
+    def stop_reason(self) -> StopReason:
+        """Why the search is over; empty while it runs.
+
+        Of several reasons the one that comes first in `StopReason`. Where no agent is left, the
+        search runs until the last pending expansion is settled.
+        """
+        rules = self.rules
+        if rules.stop_on_solved and self.tree.solved:
+            return "solved"
+        if len(self.tree) >= rules.budget:
+            return "nodes"
+        if rules.max_tokens is not None and self.tokens >= rules.max_tokens:
+            return "tokens"
+        if rules.max_seconds is not None and self._watch.elapsed >= rules.max_seconds:
+            return "seconds"
+        if not self._pending and not any(map(self._may_ask, self.agents)):
+            return "agents" if any(map(self._is_retired_early, self.agents)) else "agent_budgets"
+        return ""
+
+    @property
+    def answer(self) -> Node | None:
+        """The node that answers the task: see `final.final_answer`. None for an empty tree."""
+        if self._answer[0] != len(self.tree):
+            self._answer = (len(self.tree), final_answer(self.tree, self.score_fn))
+        return self._answer[1]
+
+    def ask(self, k: int = 1, *, agents: Collection[str] | None = None) -> list[Expansion]:
+        """Return up to `k` new expansions: fewer near an end, none where no agent is left.
+
+        Args:
+            k: how many to ask for.
+            agents: choose among these only, of those that may still be chosen; None: among all.
 
         Raises:
-            ValueError: `k` is below 1.
+            ValueError: `k` is below 1, or there is no such agent.
         """
         if k < 1:
             raise ValueError(f"ask for at least one expansion, got k={k!r}")
+        for agent in agents or ():
+            self._check_agent(agent)
+        if self.rules.max_seconds is not None:
+            self._watch.start()
         asked: list[Expansion] = []
-        while len(asked) < k and len(self._pending) < self.nodes_left and self.live_agents:
+        while len(asked) < k and self._has_room():
+            able = self.live_agents
+            if agents is not None:
+                able = tuple(agent for agent in able if agent in agents)
+            if not able:
+                break
             view = SearchView(
                 tree=self.tree,
                 statistics=self._with_pending(),
-                agents=self.live_agents,
+                agents=able,
                 expand_solved=self.expand_solved,
             )
             choice = self.selector.select(view, self._rng)
             expansion = Expansion(self._asked, choice.parent_id, choice.agent)
             self._asked += 1
             self._pending[expansion.id] = expansion
+            self._waiting[expansion.agent] += 1
             asked.append(expansion)
         return asked
 
-    def tell(self, expansion_id: int, outcome: Verdict | float, reply: str = "") -> Node | None:
-        """Attach the judged answer of an expansion and back its score up.
+    def redirect(self, expansion_id: int, parent_id: int) -> Expansion:
+        """Move a pending expansion to another parent: an agent that chooses for itself.
+
+        Raises:
+            ProtocolError: the expansion is not pending.
+            KeyError: there is no such node.
+        """
+        expansion = self._pending_expansion(expansion_id)
+        if parent_id != ROOT:
+            self.tree[parent_id]
+        moved = Expansion(expansion.id, parent_id, expansion.agent)
+        self._pending[expansion_id] = moved
+        return moved
+
+    def tell(
+        self, expansion_id: int, outcome: Verdict | float, reply: str = "", tokens: int = 0
+    ) -> Node | None:
+        """Attach the judged answer of an expansion and back its value up.
 
         Telling an expansion again changes nothing and returns its node. The answer of an
         expansion that failed meanwhile is dropped: None.
 
+        Args:
+            expansion_id: what is answered.
+            outcome: the verdict, or just a score.
+            reply: what the agent said.
+            tokens: what the answer cost; counted for `max_tokens`.
+
         Raises:
             ProtocolError: no such expansion was ever asked for.
-            ValueError: the score is not a number in [0, 1].
+            ValueError: a score is not a number in [0, 1], or `tokens` is negative.
         """
         if expansion_id in self._told:
             return self.tree[self._told[expansion_id]]
         if expansion_id in self._abandoned:
             return None
         expansion = self._pending_expansion(expansion_id)
+        _check_tokens(tokens)
         verdict = outcome if isinstance(outcome, Verdict) else verdict_of_score(outcome)
-        node = self.tree.add(expansion.parent_id, expansion.agent, verdict, reply)
-        del self._pending[expansion_id]
+        node = self.tree.draft(expansion.parent_id, expansion.agent, verdict, reply)
+        if self.score_fn is not None and self.score_weight < 1.0:
+            judged = checked_score(self.score_fn, self.tree, node)
+            blend = self.score_weight * node.score + (1.0 - self.score_weight) * judged
+            node = dataclasses.replace(node, value=blend)
+        # Nothing has changed up to here, so a score_fn that raises leaves the search as it was.
+        self.tree.attach(node)
+        self._settle(expansion, tokens)
         self._told[expansion_id] = node.id
         self._back_up(node)
         return node
 
-    def fail(self, expansion_id: int, reason: str) -> None:
-        """Abandon an expansion: it enters no statistic and spends no budget. Twice is harmless.
+    def fail(self, expansion_id: int, reason: str, tokens: int = 0) -> None:
+        """Abandon an expansion: it enters no statistic and spends no nodes. Twice is harmless.
+
+        Args:
+            expansion_id: what will have no answer.
+            reason: kept in `abandoned`.
+            tokens: what was spent on it nevertheless; counted for `max_tokens`.
 
         Raises:
             ProtocolError: it was never asked for, or has its answer already.
+            ValueError: `tokens` is negative.
         """
+        _check_tokens(tokens)
         if expansion_id in self._told:
             raise ProtocolError(
                 f"expansion {expansion_id} was answered by node {self._told[expansion_id]}; "
                 "only a pending expansion can fail"
             )
         if expansion_id not in self._abandoned:
-            self._pending_expansion(expansion_id)
-            del self._pending[expansion_id]
+            self._settle(self._pending_expansion(expansion_id), tokens)
             self._abandoned[expansion_id] = reason
 
     def retire(self, agent: str) -> None:
@@ -172,19 +297,25 @@ class TreeSearch:
         Raises:
             ValueError: there is no such agent.
         """
-        if agent not in self.agents:
-            raise ValueError(f"no agent {agent!r}; the agents are {', '.join(self.agents)}")
+        self._check_agent(agent)
         self._retired.add(agent)
 
     def save(self) -> dict[str, Any]:
-        """Return the whole state, random generator included, as plain data for `json.dumps`."""
+        """Return the whole state, random generator included, as plain data for `json.dumps`.
+
+        Configuration that is code (`score_fn`, the clock) is not part of it.
+        """
         return {
             "version": SEARCH_VERSION,
             "selector": repr(self.selector),
             "agents": list(self.agents),
             "retired": sorted(self._retired),
-            "budget": self.budget,
+            "rules": dataclasses.asdict(self.rules),
             "expand_solved": self.expand_solved,
+            "score_weight": self.score_weight,
+            "max_pending": self.max_pending,
+            "seconds": self.seconds,
+            "tokens": self.tokens,
             "rng": self._rng.bit_generator.state,
             "tree": self.tree.to_json(),
             "asked": self._asked,
@@ -194,12 +325,21 @@ class TreeSearch:
         }
 
     @classmethod
-    def load(cls, state: Mapping[str, Any], selector: str | Selector = "default") -> TreeSearch:
+    def load(
+        cls,
+        state: Mapping[str, Any],
+        selector: str | Selector = "default",
+        *,
+        score_fn: ScoreFn | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> TreeSearch:
         """Rebuild a search that asks exactly what the saved one would have asked.
 
         Args:
             state: from `save`.
             selector: the one that the search was made with; it is configuration, not state.
+            score_fn: likewise.
+            clock: likewise; the seconds that had passed are state.
 
         Raises:
             ValueError: the state has another version, or belongs to another selector.
@@ -209,7 +349,14 @@ class TreeSearch:
                 f"expected a search of version {SEARCH_VERSION}, got {state.get('version')!r}"
             )
         search = cls(
-            state["agents"], selector, state["budget"], expand_solved=state["expand_solved"]
+            state["agents"],
+            selector,
+            **state["rules"],
+            expand_solved=state["expand_solved"],
+            score_fn=score_fn,
+            score_weight=state["score_weight"],
+            max_pending=state["max_pending"],
+            clock=clock,
         )
         if repr(search.selector) != state["selector"]:
             raise ValueError(
@@ -219,13 +366,38 @@ class TreeSearch:
         search.tree = SearchTree.from_json(state["tree"])
         for node in search.tree:
             search._back_up(node)
+        search.tokens = state["tokens"]
+        search._watch = Stopwatch(clock, state["seconds"])
         search._rng.bit_generator.state = state["rng"]
         search._retired = set(state["retired"])
         search._asked = state["asked"]
         search._pending = {item[0]: Expansion(*item) for item in state["pending"]}
+        search._waiting = Counter(item.agent for item in search.pending)
         search._told = dict(state["told"])
         search._abandoned = dict(state["abandoned"])
         return search
+
+    def _check_agent(self, agent: str) -> None:
+        if agent not in self.agents:
+            raise ValueError(f"no agent {agent!r}; the agents are {', '.join(self.agents)}")
+
+    def _allowance(self, agent: str) -> float:
+        """How many more nodes an agent may be asked for under its own budget."""
+        limit = self.rules.agent_budgets.get(agent, math.inf)
+        return limit - self.tree.count(agent) - self._waiting[agent]
+
+    def _may_ask(self, agent: str) -> bool:
+        return agent not in self._retired and self._allowance(agent) > 0
+
+    def _is_retired_early(self, agent: str) -> bool:
+        return agent in self._retired and self._allowance(agent) > 0
+
+    def _has_room(self) -> bool:
+        """Whether one more expansion may be pending."""
+        waiting = len(self._pending)
+        if self.max_pending is not None and waiting >= self.max_pending:
+            return False
+        return waiting < self.nodes_left and not self.done
 
     def _pending_expansion(self, expansion_id: int) -> Expansion:
         if expansion_id not in self._pending:
@@ -234,9 +406,14 @@ class TreeSearch:
             )
         return self._pending[expansion_id]
 
+    def _settle(self, expansion: Expansion, tokens: int) -> None:
+        del self._pending[expansion.id]
+        self._waiting[expansion.agent] -= 1
+        self.tokens += tokens
+
     def _back_up(self, node: Node) -> None:
         arms = self.selector.arms(self.tree, node.parent_id, node.agent)
-        self._statistics.observe([*arms, Arm("child", node.id)], node.score)
+        self._statistics.observe([*arms, Arm("child", node.id)], node.value)
 
     def _with_pending(self) -> Statistics:
         if not self._pending:
@@ -246,3 +423,8 @@ class TreeSearch:
             for arm in self.selector.arms(self.tree, expansion.parent_id, expansion.agent):
                 statistics.observe([arm], self.selector.expected(statistics.of(arm)))
         return statistics
+
+
+def _check_tokens(tokens: int) -> None:
+    if tokens < 0:
+        raise ValueError(f"tokens is a number of tokens and must be at least 0, got {tokens!r}")

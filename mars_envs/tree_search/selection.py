@@ -29,6 +29,14 @@ class Choice(NamedTuple):
     agent: str
 
 
+class Expansion(NamedTuple):
+    """One request: `agent` is to expand `parent_id` (-1: the root, answer afresh)."""
+
+    id: int
+    parent_id: int
+    agent: str
+
+
 class Arm(NamedTuple):
     """Something that earns scores: `gen`, `cont`, `child` or `agent`, at a node.
 

@@ -3,15 +3,18 @@
 A tree is pure, append-only data. A node is a whole answer, never a reasoning step; the root stands
 for the task itself and has no answer. Ids are given in order of creation, so a parent always
 precedes its children. Statistics of the search are not kept here: they follow from the tree
-(`selection.Statistics`).
+(`statistics.Statistics`). What is asked of a tree at every turn (`best`, `descendants`, `count`,
+`width`, `alike`, `solved`) is kept up to date by `add` and costs nothing to read.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..judging.base import CaseFeedback, Feedback, Verdict
@@ -23,8 +26,10 @@ NOTHING = -2
 TREE_VERSION = 1
 
 
+@lru_cache(maxsize=256)
 def verdict_of_score(score: float) -> Verdict:
     """Return a verdict for searches that know nothing but a score: 1.0 is solved."""
+    score = float(score)
     solved = score >= 1.0
     status = "accepted" if solved else "wrong_answer"
     return Verdict(
@@ -50,10 +55,12 @@ class Node:
     reply: str
     """What the agent said, as it stood."""
     verdict: Verdict
+    value: float
+    """What drove the search, in [0, 1]: the public score, or its blend with a `score_fn`."""
 
     @property
     def score(self) -> float:
-        """The public score in [0, 1], which drives the search."""
+        """The public score in [0, 1]."""
         return self.verdict.score
 
     @property
@@ -79,7 +86,13 @@ class SearchTree:
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
-        self._children: dict[int, list[int]] = {ROOT: []}
+        self._children: dict[int, list[int]] = {}
+        self._below: list[int] = []
+        self._width: list[int] = [1]
+        self._unsolved: list[int] = []
+        self._best: Node | None = None
+        self._counts: Counter[str] = Counter()
+        self._behaviours: Counter[tuple[str, ...]] = Counter()
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -89,7 +102,7 @@ class SearchTree:
 
     def __getitem__(self, node_id: int) -> Node:
         if not 0 <= node_id < len(self._nodes):
-            raise KeyError(f"no node {node_id}; this tree has the nodes 0 to {len(self) - 1}")
+            raise self._unknown(node_id)
         return self._nodes[node_id]
 
     def __eq__(self, other: object) -> bool:
@@ -97,28 +110,88 @@ class SearchTree:
 
     __hash__ = None  # type: ignore[assignment]  # it grows
 
-    def add(self, parent_id: int, agent: str, verdict: Verdict, reply: str = "") -> Node:
-        """Append one node and return it.
+    def draft(
+        self,
+        parent_id: int,
+        agent: str,
+        verdict: Verdict,
+        reply: str = "",
+        *,
+        value: float | None = None,
+    ) -> Node:
+        """Return the node that `add` would append, without appending it.
 
         Raises:
             KeyError: there is no such parent.
-            ValueError: the score is not a number in [0, 1].
+            ValueError: the score or the value is not a number in [0, 1].
         """
-        if not (math.isfinite(verdict.score) and 0.0 <= verdict.score <= 1.0):
-            raise ValueError(f"a score must be a number in [0, 1], got {verdict.score!r}")
-        node = Node(
+        score = verdict.score
+        value = score if value is None else value
+        for name, number in (("score", score), ("value", value)):
+            if not (math.isfinite(number) and 0.0 <= number <= 1.0):
+                raise ValueError(f"a {name} must be a number in [0, 1], got {number!r}")
+        return Node(
             id=len(self._nodes),
             parent_id=parent_id,
             agent=agent,
             depth=self.depth(parent_id) + 1,
             reply=reply,
             # Whether a cache answered is a fact about the machine, not about the answer.
-            verdict=dataclasses.replace(verdict, cached=False),
+            verdict=dataclasses.replace(verdict, cached=False) if verdict.cached else verdict,
+            value=value,
         )
-        self._nodes.append(node)
-        self._children[node.id] = []
-        self._children[parent_id].append(node.id)
+
+    def add(
+        self,
+        parent_id: int,
+        agent: str,
+        verdict: Verdict,
+        reply: str = "",
+        *,
+        value: float | None = None,
+    ) -> Node:
+        """Append one node and return it.
+
+        Args:
+            parent_id: the node that it refines, or `ROOT`.
+            agent: who wrote it.
+            verdict: what the judge said.
+            reply: what the agent said.
+            value: what drives the search; None: the public score.
+
+        Raises:
+            KeyError: there is no such parent.
+            ValueError: the score or the value is not a number in [0, 1].
+        """
+        node = self.draft(parent_id, agent, verdict, reply, value=value)
+        self.attach(node)
         return node
+
+    def attach(self, node: Node) -> None:
+        """Append a node that `draft` made.
+
+        Raises:
+            ValueError: another node was appended since the draft.
+        """
+        if node.id != len(self._nodes):
+            raise ValueError(f"expected node {len(self._nodes)} next, got {node.id!r}")
+        self._nodes.append(node)
+        self._children.setdefault(node.parent_id, []).append(node.id)
+        self._below.append(0)
+        ancestor = node.parent_id
+        while ancestor != ROOT:
+            self._below[ancestor] += 1
+            ancestor = self._nodes[ancestor].parent_id
+        if node.depth == len(self._width):
+            self._width.append(0)
+        self._width[node.depth] += 1
+        self._counts[node.agent] += 1
+        if not node.solved_public:
+            self._unsolved.append(node.id)
+        if self._best is None or node.score >= self._best.score:
+            self._best = node
+        if node.verdict.signature:
+            self._behaviours[node.verdict.signature] += 1
 
     def depth(self, node_id: int) -> int:
         """Return the depth of a node; the root has depth 0."""
@@ -126,9 +199,8 @@ class SearchTree:
 
     def children(self, node_id: int) -> list[Node]:
         """Return the children of a node or of the root, oldest first."""
-        if node_id not in self._children:
-            raise KeyError(f"no node {node_id}; this tree has the nodes 0 to {len(self) - 1}")
-        return [self._nodes[child] for child in self._children[node_id]]
+        self._check(node_id)
+        return [self._nodes[child] for child in self._children.get(node_id, ())]
 
     def path(self, node_id: int) -> list[Node]:
         """Return the nodes from just below the root down to `node_id`; empty for the root."""
@@ -140,17 +212,40 @@ class SearchTree:
 
     def descendants(self, node_id: int) -> int:
         """Return how many nodes lie below a node or below the root."""
-        waiting = [child.id for child in self.children(node_id)]
-        count = 0
-        while waiting:  # not by recursion: a tree may be deeper than the stack
-            count += 1
-            waiting += self._children[waiting.pop()]
-        return count
+        self._check(node_id)
+        return len(self._nodes) if node_id == ROOT else self._below[node_id]
+
+    def count(self, agent: str) -> int:
+        """Return how many nodes an agent has written."""
+        return self._counts[agent]
+
+    def width(self, depth: int) -> int:
+        """Return how many nodes lie at a depth: 1 at 0, where the root is."""
+        return self._width[depth] if depth < len(self._width) else 0
+
+    @property
+    def max_depth(self) -> int:
+        """The depth of the deepest node; 0 for an empty tree."""
+        return len(self._width) - 1
+
+    @property
+    def unsolved(self) -> Sequence[int]:
+        """The ids of the nodes that fail some public test, in order. Not a copy: do not change."""
+        return self._unsolved
+
+    @property
+    def solved(self) -> bool:
+        """Whether some node passes every public test."""
+        return len(self._unsolved) < len(self._nodes)
+
+    def alike(self, verdict: Verdict) -> int:
+        """Return how many nodes behave as `verdict` says; 0 where it has no signature."""
+        return self._behaviours[verdict.signature]
 
     @property
     def best(self) -> Node | None:
         """The answer of the search: the highest public score, of equals the latest (spec §5.1)."""
-        return max(self._nodes, key=lambda node: (node.score, node.id), default=None)
+        return self._best
 
     def to_json(self) -> dict[str, Any]:
         """Return the tree as plain data for `json.dumps`."""
@@ -172,19 +267,31 @@ class SearchTree:
             )
         tree = cls()
         for record in data["nodes"]:
-            node = tree.add(
+            node = tree.draft(
                 record["parent_id"],
                 record["agent"],
-                _verdict_from_json(record["verdict"]),
+                verdict_from_json(record["verdict"]),
                 record["reply"],
+                value=record.get("value"),
             )
             if node.id != record["id"]:
                 raise ValueError(f"expected node {node.id} next, got {record['id']!r}")
+            tree.attach(node)
         return tree
 
+    def _check(self, node_id: int) -> None:
+        if not ROOT <= node_id < len(self._nodes):
+            raise self._unknown(node_id)
 
-def _verdict_from_json(data: Mapping[str, Any]) -> Verdict:
+    def _unknown(self, node_id: int) -> KeyError:
+        return KeyError(f"no node {node_id}; this tree has the nodes 0 to {len(self) - 1}")
+
+
+def verdict_from_json(data: Mapping[str, Any]) -> Verdict:
+    """Rebuild a verdict from what `dataclasses.asdict` made of it."""
     feedback = dict(data["feedback"])
     if feedback["failure"] is not None:
         feedback["failure"] = CaseFeedback(**feedback["failure"])
-    return Verdict(**{**data, "feedback": Feedback(**feedback)})
+    # Trees that were written before there were signatures have none.
+    signature = tuple(data.get("signature", ()))
+    return Verdict(**{**data, "feedback": Feedback(**feedback), "signature": signature})

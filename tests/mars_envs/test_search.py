@@ -183,7 +183,7 @@ def test_a_saved_search_needs_its_own_selector() -> None:
 
 
 def test_a_state_of_another_version_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected a search of version 1, got 0"):
+    with pytest.raises(ValueError, match="expected a search of version 2, got 0"):
         TreeSearch.load({"version": 0})
 
 

@@ -72,6 +72,38 @@ def test_hidden_tests_do_not_make_a_node_better() -> None:
     assert tree.best is tree[1]
 
 
+def test_what_is_asked_at_every_turn_is_kept_up_to_date() -> None:
+    tree = chain_and_sibling()
+    assert (tree.count("a"), tree.count("b")) == (4, 0)
+    assert [tree.width(depth) for depth in range(5)] == [1, 1, 2, 1, 0]
+    assert tree.max_depth == 3
+    assert list(tree.unsolved) == [0, 2]
+    assert tree.solved
+    assert not SearchTree().solved
+    assert SearchTree().max_depth == 0
+
+
+def test_nodes_that_behave_alike_are_counted() -> None:
+    tree = SearchTree()
+    behaviours = [("x", "y"), ("x",), ("x", "y"), ()]
+    verdicts = [
+        dataclasses.replace(verdict_of_score(0.0), signature=signature) for signature in behaviours
+    ]
+    for verdict in verdicts:
+        tree.add(ROOT, "a", verdict)
+    assert [tree.alike(verdict) for verdict in verdicts] == [2, 1, 2, 0]
+
+
+def test_a_draft_is_not_part_of_the_tree() -> None:
+    tree = SearchTree()
+    draft = tree.draft(ROOT, "a", verdict_of_score(0.5))
+    assert len(tree) == 0
+    tree.attach(draft)
+    assert tree[0] is draft
+    with pytest.raises(ValueError, match="expected node 1 next, got 0"):
+        tree.attach(draft)
+
+
 @pytest.mark.parametrize("parent", [0, 7, -2])
 def test_a_parent_must_exist(parent: int) -> None:
     with pytest.raises(KeyError, match="no node"):
@@ -82,6 +114,12 @@ def test_a_parent_must_exist(parent: int) -> None:
 def test_a_score_outside_the_unit_interval_is_refused(score: float) -> None:
     with pytest.raises(ValueError, match=r"a score must be a number in \[0, 1\]"):
         SearchTree().add(ROOT, "a", verdict_of_score(score))
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, float("nan")])
+def test_a_value_outside_the_unit_interval_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match=r"a value must be a number in \[0, 1\]"):
+        SearchTree().add(ROOT, "a", verdict_of_score(1.0), value=value)
 
 
 def test_a_refused_node_leaves_no_trace() -> None:
@@ -115,10 +153,18 @@ def test_json_brings_back_every_field() -> None:
         public_total=2,
         feedback=feedback,
         program="print(1)",
+        signature=("1f", "a0"),
     )
     tree = SearchTree()
-    tree.add(ROOT, "a", verdict, "reply")
+    tree.add(ROOT, "a", verdict, "reply", value=0.75)
     assert SearchTree.from_json(json.loads(json.dumps(tree.to_json()))) == tree
+
+
+def test_trees_from_before_there_were_values_and_signatures_are_read() -> None:
+    data = json.loads(json.dumps(chain_and_sibling().to_json()))
+    for node in data["nodes"]:
+        del node["value"], node["verdict"]["signature"]
+    assert SearchTree.from_json(data) == chain_and_sibling()
 
 
 def test_json_of_another_version_is_refused() -> None:
@@ -142,4 +188,8 @@ def test_any_tree_keeps_its_invariants(steps: list[tuple[int, float]]) -> None:
     assert all(node.parent_id < node.id for node in tree)
     assert tree.descendants(ROOT) == len(tree)
     assert sum(len(tree.children(n)) for n in range(-1, len(tree))) == len(tree)
+    for node in tree:
+        assert tree.descendants(node.id) == sum(node in tree.path(other.id)[:-1] for other in tree)
+    assert [node.id for node in tree if not node.solved_public] == list(tree.unsolved)
+    assert tree.best == max(tree, key=lambda node: (node.score, node.id), default=None)
     assert SearchTree.from_json(tree.to_json()) == tree

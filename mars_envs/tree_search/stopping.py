@@ -1,0 +1,78 @@
+"""When a search ends: nodes, tokens, wall-clock, a solved task, or nobody left to ask."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+StopReason = Literal["", "solved", "nodes", "tokens", "seconds", "agent_budgets", "agents"]
+"""Why a search is over; empty while it runs.
+
+`solved`, `nodes`, `tokens` and `agent_budgets` are the task's own ends. `seconds` and `agents` (the
+last agent was retired) come from outside.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRules:
+    """What ends a search. Every rule holds on its own; the first one that is met ends it."""
+
+    budget: int = 8
+    """Nodes to create; failed expansions do not count."""
+    agent_budgets: Mapping[str, int] = field(default_factory=dict)
+    """Nodes that an agent may create, by name; an agent that is not named has no limit of its own.
+
+    A pending expansion counts until it fails.
+    """
+    max_tokens: int | None = None
+    """Tokens after which nothing more is asked: the sum of what `tell` and `fail` reported."""
+    max_seconds: float | None = None
+    """Seconds on the clock, from the first `ask`, after which nothing more is asked."""
+    stop_on_solved: bool = False
+    """End as soon as a node passes every public test."""
+
+    def __post_init__(self) -> None:
+        if self.budget < 1:
+            raise ValueError(
+                f"budget is a number of nodes and must be at least 1, got {self.budget!r}"
+            )
+        for agent, nodes in self.agent_budgets.items():
+            if nodes < 0:
+                raise ValueError(f"agent_budgets[{agent!r}] must be at least 0, got {nodes!r}")
+        for name, limit in (("max_tokens", self.max_tokens), ("max_seconds", self.max_seconds)):
+            if limit is not None and not limit > 0:
+                raise ValueError(f"{name} must be above 0, or None for no limit, got {limit!r}")
+
+
+class Stopwatch:
+    """Seconds since `start`, on a clock that can be replaced; they survive copies and pickles.
+
+    A copy goes on from the seconds that had passed, not from the moment at which it started: the
+    clock of another process, or of another day, says something else.
+
+    Args:
+        clock: returns seconds from any fixed moment.
+        elapsed: seconds that had passed before, in an earlier process.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, elapsed: float = 0.0) -> None:
+        self._clock = clock
+        self._before = elapsed
+        self._started: float | None = None
+
+    @property
+    def elapsed(self) -> float:
+        """The seconds so far; 0 until started."""
+        running = 0.0 if self._started is None else self._clock() - self._started
+        return self._before + running
+
+    def start(self) -> None:
+        """Let the time run, if it does not yet."""
+        if self._started is None:
+            self._started = self._clock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Running or not, the copy starts with its next `start`.
+        return {"_clock": self._clock, "_before": self.elapsed, "_started": None}
