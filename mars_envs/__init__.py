@@ -4,6 +4,7 @@ Importing this package registers its environments:
 
     gym.make("mars_envs/TreeSearch-v0")               one learner speaks for the selected coder
     pettingzoo.make("aec", "mars_envs/tree_search_v0")      every coder is an agent
+    pettingzoo.make("parallel", "mars_envs/tree_search_v0") all coders at once, round by round
     gym.make("mars_envs/TreeControl-v0")              the learner selects; coders are simulated
 """
 
@@ -11,7 +12,13 @@ from .errors import InvalidTask, JudgeUnavailable, MarsEnvsError, ProtocolError
 from .registration import register_envs
 from .single_agent import SingleAgentView
 from .spaces import UnicodeText
-from .tree_search import SearchTree, TreeControlEnv, TreeSearch, TreeSearchEnv
+from .tree_search import (
+    ParallelTreeSearchEnv,
+    SearchTree,
+    TreeControlEnv,
+    TreeSearch,
+    TreeSearchEnv,
+)
 
 CONTRACT_VERSION = 1
 """Version of `docs/contract.md`: what observations, actions, rewards and infos mean."""
@@ -21,6 +28,7 @@ __all__ = [
     "InvalidTask",
     "JudgeUnavailable",
     "MarsEnvsError",
+    "ParallelTreeSearchEnv",
     "ProtocolError",
     "SearchTree",
     "SingleAgentView",

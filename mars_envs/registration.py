@@ -30,7 +30,8 @@ TABLE = (
         "mars_envs.tree_search.control:TreeControlEnv",
         deterministic=True,
     ),
-    Row("aec", "mars_envs/tree_search_v0", "mars_envs.tree_search.env:env"),
+    Row("aec", "mars_envs/tree_search_v0", "mars_envs.tree_search_v0:env"),
+    Row("parallel", "mars_envs/tree_search_v0", "mars_envs.tree_search_v0:parallel_env"),
 )
 
 

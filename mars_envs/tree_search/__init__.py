@@ -6,6 +6,7 @@ from .env import TreeSearchEnv
 from .families import FAMILIES, resolve_coders
 from .final import ScoreFn, final_answer
 from .infos import INFO_FIELDS, tree_from_infos
+from .parallel import ParallelTreeSearchEnv
 from .posteriors import Beta, Gaussian, Posterior
 from .presets import PRESETS, resolve_selector
 from .prompts import ParentView, Prompts, resolve_prompts
@@ -39,6 +40,7 @@ __all__ = [
     "Layout",
     "Node",
     "NodeThenAgent",
+    "ParallelTreeSearchEnv",
     "ParentView",
     "Posterior",
     "Prompts",

@@ -36,6 +36,7 @@ INFO_FIELDS: dict[str, type] = {
     "expand_id": int,
     "expand_depth": int,
     "nodes_left": int,
+    "stop_reason": str,
     "best_node_id": int,
     "best_score": float,
     "best_solved": bool,
@@ -48,45 +49,48 @@ REQUEST_FIELDS = ("active", "expand_id", "expand_depth")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastAction:
-    """What became of an agent's last action."""
+    """What became of an agent's last action in this episode."""
 
-    node_id: int = NOTHING
+    node: Node | None = None
+    """The node that it made last; None before the first."""
     truncated: bool = False
     repaired: bool = False
 
 
-def describe(
-    task: CodeTask,
-    tree: SearchTree,
-    *,
-    last: LastAction,
-    expansion: Expansion | None,
-    nodes_left: int,
+def episode_facts(
+    task: CodeTask, *, best: Node | None, nodes_left: int, stop_reason: str
 ) -> dict[str, Scalar]:
-    """Return one agent's info.
+    """Return what every agent is told alike.
 
     Args:
         task: what the episode is about.
-        tree: the tree as it stands.
-        last: the agent's last action in this episode.
-        expansion: what this agent is asked to expand now; None if it is not its turn.
+        best: the answer of the search as it stands.
         nodes_left: how much of the budget is left.
+        stop_reason: what ended the episode; empty while it runs.
     """
     return {
-        "active": expansion is not None,
         "task_id": task.task_id,
         "oracle": task.oracle,
-        **_node_facts(tree, None if last.node_id == NOTHING else tree[last.node_id]),
-        "action_truncated": last.truncated,
-        "action_repaired": last.repaired,
-        "expand_id": NOTHING if expansion is None else expansion.parent_id,
-        "expand_depth": NOTHING if expansion is None else tree.depth(expansion.parent_id),
         "nodes_left": nodes_left,
-        **_best_facts(tree.best),
+        "stop_reason": stop_reason,
+        "best_node_id": NOTHING if best is None else best.id,
+        "best_score": 0.0 if best is None else float(best.score),
+        "best_solved": best is not None and bool(best.solved),
     }
 
 
-def _node_facts(tree: SearchTree, node: Node | None) -> dict[str, Scalar]:
+def request_facts(tree: SearchTree, expansion: Expansion | None) -> dict[str, Scalar]:
+    """Return what an agent is asked to expand now; None: nothing."""
+    return {
+        "active": expansion is not None,
+        "expand_id": NOTHING if expansion is None else expansion.parent_id,
+        "expand_depth": NOTHING if expansion is None else tree.depth(expansion.parent_id),
+    }
+
+
+def node_facts(tree: SearchTree, last: LastAction) -> dict[str, Scalar]:
+    """Return what became of an agent's last action."""
+    node = last.node
     if node is None:
         return {
             "node_id": NOTHING,
@@ -99,6 +103,8 @@ def _node_facts(tree: SearchTree, node: Node | None) -> dict[str, Scalar]:
             "public_total": 0,
             "refine": False,
             "parent_solved": False,
+            "action_truncated": False,
+            "action_repaired": False,
         }
     refine = node.parent_id != ROOT
     return {
@@ -112,14 +118,8 @@ def _node_facts(tree: SearchTree, node: Node | None) -> dict[str, Scalar]:
         "public_total": int(node.verdict.public_total),
         "refine": refine,
         "parent_solved": refine and bool(tree[node.parent_id].solved),
-    }
-
-
-def _best_facts(best: Node | None) -> dict[str, Scalar]:
-    return {
-        "best_node_id": NOTHING if best is None else best.id,
-        "best_score": 0.0 if best is None else float(best.score),
-        "best_solved": best is not None and bool(best.solved),
+        "action_truncated": last.truncated,
+        "action_repaired": last.repaired,
     }
 
 

@@ -7,7 +7,9 @@ its own where it wakes up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any, Self, cast
 
@@ -80,12 +82,38 @@ class JudgeHandle:
         self._source = source
         self._judge: Judge | None = None
         self._owned = False
+        self._making = threading.Lock()
 
     def judge(self, task: CodeTask, completion: str) -> Verdict:
-        """Judge one completion; the first call makes the judge."""
-        if self._judge is None:
-            self._judge = self._make()
-        return self._judge.judge(task, completion)
+        """Judge one completion; the first call makes the judge. May be called from threads."""
+        with self._making:
+            if self._judge is None:
+                self._judge = self._make()
+            judge = self._judge
+        return judge.judge(task, completion)
+
+    def judge_all(
+        self, task: CodeTask, completions: Sequence[str], threads: int | None = None
+    ) -> list[Verdict]:
+        """Judge several completions at once, in threads that end with this call.
+
+        Args:
+            task: the task of all.
+            completions: what to judge.
+            threads: how many at a time; None: all.
+
+        Returns:
+            The verdicts in the order of the completions, whoever was ready first.
+
+        Raises:
+            Exception: what the first completion raised, of those that did; all have ended by then.
+        """
+        threads = min(threads or len(completions), len(completions))
+        if threads < 2:
+            return [self.judge(task, completion) for completion in completions]
+        with ThreadPoolExecutor(threads, thread_name_prefix="judge") as pool:
+            waiting = [pool.submit(self.judge, task, completion) for completion in completions]
+        return [verdict.result() for verdict in waiting]
 
     def close(self) -> None:
         """Close the judge if this handle made it; one that was handed in is its owner's."""

@@ -51,8 +51,8 @@ class WrongObservation(Stubbed):
 class WrongInfo(Stubbed):
     extra: dict[str, Any]
 
-    def _info(self, agent: str) -> dict[str, Any]:
-        return {**super()._info(agent), **self.extra}
+    def _infos(self, ending: Any) -> dict[str, dict[str, Any]]:
+        return {agent: {**info, **self.extra} for agent, info in super()._infos(ending).items()}
 
 
 class ReservedKey(WrongInfo):
@@ -72,9 +72,9 @@ class UnknownKey(WrongInfo):
 
 
 class LateKey(Stubbed):
-    def _info(self, agent: str) -> dict[str, Any]:
+    def _infos(self, ending: Any) -> dict[str, dict[str, Any]]:
         late = {"late": True} if len(self.tree) > 1 else {}
-        return {**super()._info(agent), **late}
+        return {agent: {**info, **late} for agent, info in super()._infos(ending).items()}
 
 
 class Counting(Stubbed):
@@ -86,8 +86,9 @@ class Counting(Stubbed):
         Counting.episodes += 1
         super().reset(*args, **kwargs)
 
-    def _info(self, agent: str) -> dict[str, Any]:
-        return {**super()._info(agent), "nodes_left": Counting.episodes}
+    def _infos(self, ending: Any) -> dict[str, dict[str, Any]]:
+        count = {"nodes_left": Counting.episodes}
+        return {agent: {**info, **count} for agent, info in super()._infos(ending).items()}
 
 
 class StaleInfo(Stubbed):

@@ -14,7 +14,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import mars_envs
-from mars_envs import TreeSearchEnv
+from mars_envs import ParallelTreeSearchEnv, TreeSearchEnv
 from mars_envs.registration import TABLE
 
 GYM_ID = "mars_envs/TreeSearch-v0"
@@ -60,6 +60,15 @@ def test_pettingzoo_makes_the_aec_environment() -> None:
     env.step("b")
     assert isinstance(env.unwrapped, TreeSearchEnv)
     assert all(env.truncations.values())
+
+
+def test_pettingzoo_makes_the_parallel_environment() -> None:
+    env = pettingzoo.make("parallel", "mars_envs/tree_search_v0", max_cycles=2, **STUBS)
+    env.reset(seed=0)
+    env.step({"coder_0": "a", "coder_1": "b"})
+    truncations = env.step({"coder_0": "a", "coder_1": "b"})[3]
+    assert isinstance(env.unwrapped, ParallelTreeSearchEnv)
+    assert all(truncations.values())
 
 
 def test_gymnasium_s_checker_passes() -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pettingzoo.test import api_test, render_test, seed_test
+from pettingzoo.test import api_test, render_test, seed_test, state_test
+from pettingzoo.utils.conversions import parallel_to_aec
 
-from mars_envs import JudgeUnavailable, ProtocolError, TreeSearchEnv
+from mars_envs import JudgeUnavailable, ParallelTreeSearchEnv, ProtocolError, TreeSearchEnv
 from mars_envs.judging import Verdict
 from mars_envs.spaces import TEXT_LIMIT
 from mars_envs.tasks import CodeTask
@@ -84,6 +85,11 @@ def test_pettingzoo_s_seed_test_passes() -> None:
     seed_test(lambda: env(**STUBS))
 
 
+def test_pettingzoo_s_state_test_passes() -> None:
+    state_test(env(**STUBS, agents=3), ParallelTreeSearchEnv(**STUBS))
+    state_test(parallel_to_aec(ParallelTreeSearchEnv(**STUBS)), ParallelTreeSearchEnv(**STUBS))
+
+
 def test_pettingzoo_s_render_test_passes(capsys: pytest.CaptureFixture[str]) -> None:
     render_test(lambda render_mode=None: env(**STUBS, render_mode=render_mode))
     assert "task" in capsys.readouterr().out
@@ -116,7 +122,7 @@ def test_factories_take_the_options_of_the_class() -> None:
 def test_the_environment_asks_in_the_order_of_the_search() -> None:
     environment = make(budget=12, selector="paper", agents=3)
     turns = play(environment, seed=4)
-    search = environment._search
+    search = environment.search
     twin = TreeSearch(search.agents, "paper", 12, _search_seed(environment, 4))
     judge = StubJudge()
     for turn, (agent, info) in enumerate(turns):
@@ -218,6 +224,44 @@ def test_tasks_differ_between_episodes_and_repeat_with_the_seed() -> None:
     assert len(set(ids)) == 3
     environment.reset(seed=0)
     assert environment.task.task_id == ids[0]
+
+
+def test_the_state_is_the_tree_in_numbers() -> None:
+    environment = make(budget=12, agents=3)
+    play(environment, seed=3)
+    state, tree = environment.state(), environment.tree
+    assert state.shape == (13, 6)
+    assert state[0].tolist() == [0, 0, 0, 0, 12, 1]
+    for node in tree:
+        assert state[node.id + 1] == pytest.approx(
+            [
+                node.parent_id + 1,
+                environment.possible_agents.index(node.agent) + 1,
+                node.depth,
+                node.score,
+                tree.descendants(node.id) + 1,
+                1,
+            ]
+        )
+
+
+def test_rows_of_nodes_to_come_are_empty_and_states_are_copies() -> None:
+    environment = make(budget=4)
+    environment.reset(seed=0)
+    first = environment.state()
+    environment.step("a")
+    assert environment.state()[2:].any() == np.False_
+    assert first[1:].any() == np.False_
+    assert environment.state_space.contains(first)
+
+
+def test_the_state_does_not_know_hidden_tests() -> None:
+    one = make(judge=lambda: Scripted((1.0, False)), budget=2)
+    other = make(judge=lambda: Scripted((1.0, True)), budget=2)
+    for environment in (one, other):
+        environment.reset(seed=0)
+        environment.step("a")
+    assert (one.state() == other.state()).all()
 
 
 # Rewards and endings --------------------------------------------------------------------------
@@ -454,15 +498,15 @@ def test_a_step_whose_judge_raises_changes_nothing_and_may_be_repeated(error: Ex
         environment.reset(seed=5)
         environment.step("first")
     for _ in range(2):
-        before = pickle.dumps(bumpy._search.save()), copy.deepcopy(bumpy.infos), bumpy.rewards
+        before = pickle.dumps(bumpy.search.save()), copy.deepcopy(bumpy.infos), bumpy.rewards
         with pytest.raises(type(error)):
             bumpy.step("second")
-        after = pickle.dumps(bumpy._search.save()), bumpy.infos, bumpy.rewards
+        after = pickle.dumps(bumpy.search.save()), bumpy.infos, bumpy.rewards
         assert after == before
     for environment in (smooth, bumpy):
         environment.step("second")
         environment.step("third")
-    assert bumpy._search.save() == smooth._search.save()
+    assert bumpy.search.save() == smooth.search.save()
     assert bumpy.infos == smooth.infos
     assert bumpy.np_random.bit_generator.state == smooth.np_random.bit_generator.state
 

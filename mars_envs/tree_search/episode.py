@@ -1,0 +1,220 @@
+"""One episode of the tree environments: who is asked for what, and what comes of the answers.
+
+The core that the AEC and the Parallel environment share. No Gym, no judge: shells read an action
+(`read`), have its text judged, and settle it (`settle`). Until `settle` nothing changes, so a judge
+that raises leaves the episode as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ProtocolError
+from ..judging.base import Verdict
+from ..spaces import TEXT_LIMIT, replace_surrogates
+from ..tasks.code import CodeTask
+from .infos import LastAction, Scalar, episode_facts, node_facts, request_facts
+from .node_table import NodeTable
+from .prompts import ParentView
+from .prose_prompts import excerpt
+from .search import TreeSearch
+from .selection import Expansion
+from .sources import PromptsHandle
+from .tree import ROOT, Node
+
+FEATURES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What all episodes of an environment have in common."""
+
+    agents: tuple[str, ...]
+    """The possible agents."""
+    budget: int
+    prompts: PromptsHandle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An action as it is taken: a text that every space holds."""
+
+    text: str
+    truncated: bool = False
+    repaired: bool = False
+
+
+@dataclass(slots=True)
+class _Request:
+    """An expansion that an agent is asked for, and its prompt once somebody wanted it."""
+
+    expansion: Expansion
+    prompt: str | None = field(default=None)
+
+
+class Episode:
+    """One tree of one task in the making.
+
+    Args:
+        task: what the agents answer.
+        search: of this episode's agents; nothing asked yet.
+        rules: those of the environment.
+    """
+
+    def __init__(self, task: CodeTask, search: TreeSearch, rules: Rules) -> None:
+        self.task = task
+        self.search = search
+        self.cycles = 0
+        self._rules = rules
+        self._table = NodeTable(rules.budget, rules.agents)
+        self._requests: dict[str, _Request] = {}
+        self._last = {agent: LastAction() for agent in search.agents}
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The agents that must answer now, in the order of the environment's agents."""
+        return tuple(agent for agent in self.search.agents if agent in self._requests)
+
+    def ask(self, k: int) -> None:
+        """Ask up to `k` different agents for one expansion each; the search chooses them."""
+        self._requests = {}
+        free = list(self.search.agents)
+        while free and len(self._requests) < k:
+            for expansion in (found := self.search.ask(agents=free)):
+                self._requests[expansion.agent] = _Request(expansion)
+                free.remove(expansion.agent)
+            if not found:
+                break
+
+    def read(self, action: Any) -> Answer:
+        """Take an action: too long a text is cut, lone surrogates are replaced.
+
+        Raises:
+            TypeError: the action is no string.
+        """
+        if not isinstance(action, str):
+            raise TypeError(f"an action is a text (str), got {type(action).__name__}")
+        cut = action[:TEXT_LIMIT]
+        text = replace_surrogates(cut)
+        return Answer(text=text, truncated=len(action) > TEXT_LIMIT, repaired=text != cut)
+
+    def settle(self, outcomes: Mapping[str, tuple[Answer, Verdict]]) -> dict[str, Node]:
+        """Grow the tree by one node for each answer, in the order of the agents.
+
+        Args:
+            outcomes: agent -> its answer and the verdict on it. An agent that was asked and is
+                not among them has failed: its expansion is abandoned.
+
+        Returns:
+            agent -> its new node.
+
+        Raises:
+            ValueError: a score is not a number in [0, 1]; nothing has changed.
+        """
+        for agent, (_, verdict) in outcomes.items():
+            if not (math.isfinite(verdict.score) and 0.0 <= verdict.score <= 1.0):
+                raise ValueError(
+                    f"a judge must give scores in [0, 1], got {verdict.score!r} for {agent}"
+                )
+        nodes: dict[str, Node] = {}
+        for agent in self.asked:
+            if agent not in outcomes:
+                self.fail(agent, "no action was given")
+                continue
+            answer, verdict = outcomes[agent]
+            node = self.search.tell(self._requests.pop(agent).expansion.id, verdict, answer.text)
+            assert node is not None  # its expansion was pending
+            nodes[agent] = node
+            self._table.add(node)
+            self._last[agent] = LastAction(
+                node=node, truncated=answer.truncated, repaired=answer.repaired
+            )
+        return nodes
+
+    def fail(self, agent: str, reason: str, *, permanent: bool = False) -> None:
+        """Abandon what `agent` was asked for; retire it for this episode if `permanent`.
+
+        Raises:
+            ProtocolError: it is not asked for anything.
+        """
+        request = self._requests.pop(agent, None)
+        if request is None:
+            asked = ", ".join(self.asked) or "nobody"
+            raise ProtocolError(f"{agent!r} cannot fail: it is the turn of {asked}")
+        self.search.fail(request.expansion.id, reason)
+        if permanent:
+            self.search.retire(agent)
+
+    def infos(self, stop_reason: str) -> dict[str, dict[str, Scalar]]:
+        """Return every agent's info, made afresh; the reason is empty while the episode runs."""
+        # A reward model, where there is one, is asked for the final choice only.
+        search = self.search
+        shared = episode_facts(
+            self.task,
+            best=search.answer if stop_reason else search.tree.best,
+            nodes_left=search.nodes_left,
+            stop_reason=stop_reason,
+        )
+        return {
+            agent: {
+                **shared,
+                **node_facts(search.tree, self._last[agent]),
+                **request_facts(search.tree, self._expansion(agent)),
+            }
+            for agent in search.agents
+        }
+
+    def observe(self, agent: str) -> dict[str, Any]:
+        """Return what `agent` sees: `prompt` and `features`."""
+        request = self._requests.get(agent)
+        if request is not None and request.prompt is None:
+            request.prompt = self._prompt(request.expansion)
+        return {
+            "prompt": "" if request is None else request.prompt,
+            "features": self._features(agent, request),
+        }
+
+    def state(self) -> NDArray[np.float32]:
+        """Return the tree as numbers: [budget + 1, 6], see `node_table`."""
+        return self._table.array()
+
+    def _expansion(self, agent: str) -> Expansion | None:
+        request = self._requests.get(agent)
+        return None if request is None else request.expansion
+
+    def _prompt(self, expansion: Expansion) -> str:
+        if expansion.parent_id == ROOT:
+            text = self._rules.prompts.value.root(self.task, expansion.agent)
+        else:
+            node = self.search.tree[expansion.parent_id]
+            view = ParentView(
+                reply=node.reply,
+                program=node.verdict.program,
+                feedback=node.verdict.feedback,
+                solved_public=node.solved_public,
+            )
+            text = self._rules.prompts.value.refine(self.task, view, expansion.agent)
+        text = replace_surrogates(text)
+        # Room for the note that says how much was left out of the middle.
+        return text if len(text) <= TEXT_LIMIT else excerpt(text, TEXT_LIMIT - 100)
+
+    def _features(self, agent: str, request: _Request | None) -> NDArray[np.float32]:
+        """Return, each as a share in [0, 1] and 0 where it is not this agent's turn: [5].
+
+        Depth of the parent, its score, nodes below it; then budget left, the agent's own nodes.
+        """
+        tree, budget = self.search.tree, self._rules.budget
+        depth, score, below = 0.0, 0.0, 0.0
+        if request is not None:
+            parent_id = request.expansion.parent_id
+            below = tree.descendants(parent_id) / budget
+            if parent_id != ROOT:
+                depth, score = tree[parent_id].depth / budget, tree[parent_id].score
+        left, own = self.search.nodes_left / budget, tree.count(agent) / budget
+        return np.array((depth, score, below, left, own), dtype=np.float32)
