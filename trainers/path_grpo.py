@@ -18,18 +18,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
 from .checkpoint import CheckpointStore
 from .collect import Patience, collect_all
+from .credit import CreditSettings
 from .errors import CheckpointError, ConfigError
 from .learner import Learner, TrainablePolicy, UpdateRules
 from .play import Episode, assigned, request_seed
 from .policies.base import Policy
-from .rollout import Sampling, Scalar
-from .rows import CreditRules, Row, make_rows
+from .rollout import Rollout, Sampling, Scalar
+from .rows import Row, make_rows, trainable
 from .run_log import Metrics, RunLog
 from .step_metrics import collection_metrics
 
@@ -50,17 +51,8 @@ class PathGRPOConfig:
     sampling: Sampling = field(default_factory=Sampling)
     """How all trained and partner policies sample."""
 
-    credit: Literal["tree", "group"] = "tree"
-    """"tree": groups are trees. "group": for environments without a tree; groups are the episodes
-    with one group id, and a rollout's advantage goes to all its turns."""
-    group: Literal["tree", "agent"] = "tree"
-    """Whether a node is compared with its whole tree or with its own agent's nodes in it."""
-    gamma: float = 0.3
-    """Strength of reward shaping; 0 turns it off."""
-    lam: float = 0.5
-    """The siblings' share of the shaping baseline; the parent has the rest."""
-    overlong_factor: float = 0.0
-    """Size of the soft penalty on completions close to `sampling.max_tokens`."""
+    credit: CreditSettings = field(default_factory=CreditSettings)
+    """How rewards become advantages; `credit_settings` has presets."""
 
     learning_rate: float = 5e-4
     warmup_updates: int = 5
@@ -97,14 +89,11 @@ class PathGRPOConfig:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in (
-            "steps", "gamma", "lam", "overlong_factor", "learning_rate", "warmup_updates",
-            "max_lag", "clip_low", "clip_high", "kl_beta", "max_grad_norm", "weight_decay",
+            "steps", "learning_rate", "warmup_updates", "max_lag", "clip_low", "clip_high",
+            "kl_beta", "max_grad_norm", "weight_decay",
         ):  # fmt: skip
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} must be at least 0, got {getattr(self, name)}")
-        for name, choices in (("credit", ("tree", "group")), ("group", ("tree", "agent"))):
-            if getattr(self, name) not in choices:
-                raise ConfigError(f"{name} is one of {choices}, got {getattr(self, name)!r}")
         if self.sampling.temperature <= 0:
             raise ConfigError(
                 "training needs a sampling temperature above 0, got "
@@ -174,10 +163,10 @@ class PathGRPOTrainer:
             self.log.folder / "checkpoints", keep=config.keep_checkpoints
         )
         settings = dataclasses.asdict(config)
-        sampling = settings.pop("sampling")
+        nested = {name: settings.pop(name) for name in ("credit", "sampling")}
         self._identity = {
             **settings,
-            **{f"sampling.{key}": value for key, value in sampling.items()},
+            **{f"{name}.{key}": v for name, fields in nested.items() for key, v in fields.items()},
             "roles": self._roles,
             "trained": sorted(policies),
             **{f"fingerprint.{key}": value for key, value in (fingerprint or {}).items()},
@@ -244,8 +233,12 @@ class PathGRPOTrainer:
             patience=self._patience,
         )
         collected = time.perf_counter()
-        rows = make_rows(rollouts, _credit_rules(config))
-        metrics: Metrics = {"step": step, **collection_metrics(rollouts, rows)}
+        rows = make_rows(rollouts, config.credit, max_tokens=config.sampling.max_tokens)
+        metrics: Metrics = {
+            "step": step,
+            **collection_metrics(rollouts, rows),
+            "filtered_share": _filtered_share(rollouts, config.credit),
+        }
         for name, learner in self._learners.items():
             learner.add(self._rows_of(name, rows))
             update = learner.update(seed=request_seed(config.seed, "update", step, name))
@@ -301,15 +294,10 @@ def _check(
             )
 
 
-def _credit_rules(config: PathGRPOConfig) -> CreditRules:
-    return CreditRules(
-        credit=config.credit,
-        group=config.group,
-        gamma=config.gamma,
-        lam=config.lam,
-        max_tokens=config.sampling.max_tokens,
-        overlong_factor=config.overlong_factor,
-    )
+def _filtered_share(rollouts: Sequence[Rollout], settings: CreditSettings) -> float | None:
+    """Return the share of played rollouts that the filter left out; None where none was played."""
+    played = sum(rollout.outcome != "failed" for rollout in rollouts)
+    return 1 - len(trainable(rollouts, settings)) / played if played else None
 
 
 def _update_rules(config: PathGRPOConfig) -> UpdateRules:

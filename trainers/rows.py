@@ -7,17 +7,26 @@ losing or buffering rows afterwards cannot change it. `B` rows, `L` positions, `
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from .credit import group_advantages, overlong_penalty, tree_credit
+from .credit import (
+    CreditSettings,
+    episode_credit,
+    is_mixed,
+    overlong_penalty,
+    token_weights,
+    tree_credit,
+)
 from .errors import ConfigError
 from .losses import TokenLogProbs, token_logprobs
+from .play import assigned
 from .rollout import Rollout, Turn
 
 
@@ -37,37 +46,49 @@ class Row:
     advantage: float
     degenerate: bool
     """Whether its group says nothing, all its members being equal."""
+    weight: float = 1.0
+    """What each of its tokens counts in the loss; 1 for the average token."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreditRules:
-    """How rewards become advantages; see `credit`."""
-
-    credit: Literal["tree", "group"] = "tree"
-    """"tree": each rollout is a tree, known by `node_id` and `node_parent_id` in the infos, and a
-    group by itself. "group": every turn gets its rollout's advantage among those of its group."""
-    group: Literal["tree", "agent"] = "tree"
-    gamma: float = 0.3
-    lam: float = 0.5
-    max_tokens: int = 0
-    """The completions' limit, for the overlong penalty."""
-    overlong_factor: float = 0.0
-    """The overlong penalty's size; 0 leaves it out."""
-
-
-def make_rows(rollouts: Iterable[Rollout], rules: CreditRules) -> list[Row]:
+def make_rows(
+    rollouts: Iterable[Rollout], settings: CreditSettings, *, max_tokens: int = 0
+) -> list[Row]:
     """Credit every sampled completion of `rollouts`, in order.
 
-    Failed rollouts are left out. Turns without tokens (of scripted agents) count in their group's
-    statistics, as any node does, but become no rows; nor do tree turns that made no node.
+    Rollouts that are not `trainable` are left out. Turns without tokens (of scripted agents) count
+    in their group's statistics, as any node does, but become no rows; nor do tree turns that made
+    no node.
+
+    Args:
+        rollouts: what was played.
+        settings: how rewards become advantages.
+        max_tokens: the completions' limit, for the overlong penalty.
 
     Raises:
-        ConfigError: credit "tree" for rollouts whose infos describe no tree.
+        ConfigError: groups within trees for rollouts whose infos describe no tree.
     """
-    usable = [rollout for rollout in rollouts if rollout.outcome != "failed"]
-    if rules.credit == "group":
-        return _group_rows(usable)
-    return [row for rollout in usable for row in _tree_rows(rollout, rules)]
+    usable = trainable(rollouts, settings)
+    if settings.group == "episodes":
+        credited = _credit_episodes(usable, settings)
+    else:
+        credited = [turn for one in usable for turn in _credit_tree(one, settings, max_tokens)]
+    return _weighted(
+        [_row(turn) for turn in credited if turn.turn.generation.completion_ids],
+        [turn.rollout.group_id for turn in credited if turn.turn.generation.completion_ids],
+        settings,
+    )
+
+
+def trainable(rollouts: Iterable[Rollout], settings: CreditSettings) -> list[Rollout]:
+    """Return the rollouts that can be learned from: not failed, and not filtered out.
+
+    Raises:
+        ConfigError: see `make_rows`.
+    """
+    played = [rollout for rollout in rollouts if rollout.outcome != "failed"]
+    if not settings.drop_uniform or settings.group == "episodes":
+        return played
+    return [one for one in played if is_mixed([turn.reward for turn in tree_nodes(one)[0]])]
 
 
 def tree_nodes(rollout: Rollout) -> tuple[list[Turn], list[int]]:
@@ -84,7 +105,7 @@ def tree_nodes(rollout: Rollout) -> tuple[list[Turn], list[int]]:
             raise ConfigError(
                 f"{rollout.env_id}: expected node_id and node_parent_id in the infos of a tree, "
                 f"got {sorted(turn.info)}; for an environment without a tree choose "
-                'credit="group"'
+                'group="episodes"'
             )
         node_id, parent_id = int(turn.info["node_id"]), int(turn.info["node_parent_id"])
         if node_id < 0:
@@ -100,48 +121,58 @@ def tree_nodes(rollout: Rollout) -> tuple[list[Turn], list[int]]:
     return nodes, parents
 
 
-def _tree_rows(rollout: Rollout, rules: CreditRules) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class _Credited:
+    """A turn with its credit."""
+
+    rollout: Rollout
+    turn: Turn
+    advantage: float
+    degenerate: bool
+
+
+def _credit_tree(rollout: Rollout, settings: CreditSettings, max_tokens: int) -> list[_Credited]:
     nodes, parents = tree_nodes(rollout)
     penalties = None
-    if rules.overlong_factor:
-        lengths = [len(turn.generation.completion_ids) for turn in nodes]
+    if settings.overlong_factor:
         penalties = overlong_penalty(
-            lengths, max_tokens=rules.max_tokens, factor=rules.overlong_factor
+            [len(turn.generation.completion_ids) for turn in nodes],
+            max_tokens=max_tokens,
+            buffer=settings.overlong_buffer,
+            factor=settings.overlong_factor,
         )
     credit = tree_credit(
         [turn.reward for turn in nodes],
         parents,
         agents=[turn.agent for turn in nodes],
-        group=rules.group,
-        gamma=rules.gamma,
-        lam=rules.lam,
         penalties=penalties,
+        settings=settings,
     )
     return [
-        _row(rollout, turn, advantage=float(advantage), degenerate=bool(degenerate))
+        _Credited(rollout, turn, float(advantage), bool(degenerate))
         for turn, advantage, degenerate in zip(
             nodes, credit.advantages, credit.degenerate, strict=True
         )
-        if turn.generation.completion_ids
     ]
 
 
-def _group_rows(rollouts: Sequence[Rollout]) -> list[Row]:
-    credit = group_advantages(
+def _credit_episodes(rollouts: Sequence[Rollout], settings: CreditSettings) -> list[_Credited]:
+    credit = episode_credit(
         [rollout.episode_reward for rollout in rollouts],
         groups=[rollout.group_id for rollout in rollouts],
+        settings=settings,
     )
     return [
-        _row(rollout, turn, advantage=float(advantage), degenerate=bool(degenerate))
+        _Credited(rollout, turn, float(advantage), bool(degenerate))
         for rollout, advantage, degenerate in zip(
             rollouts, credit.advantages, credit.degenerate, strict=True
         )
         for turn in rollout.turns
-        if turn.generation.completion_ids
     ]
 
 
-def _row(rollout: Rollout, turn: Turn, *, advantage: float, degenerate: bool) -> Row:
+def _row(credited: _Credited) -> Row:
+    rollout, turn = credited.rollout, credited.turn
     generation = turn.generation
     if not generation.prompt_ids:
         raise ConfigError(
@@ -156,9 +187,39 @@ def _row(rollout: Rollout, turn: Turn, *, advantage: float, degenerate: bool) ->
         completion_ids=tuple(generation.completion_ids),
         logprobs=tuple(generation.logprobs),
         reward=turn.reward,
-        advantage=advantage,
-        degenerate=degenerate,
+        advantage=credited.advantage,
+        degenerate=credited.degenerate,
     )
+
+
+def _weighted(rows: list[Row], groups: Sequence[str], settings: CreditSettings) -> list[Row]:
+    """Give each row the weight of its tokens; rows that say nothing take no part in it."""
+    if settings.broadcast == "token_mean":
+        return rows
+    places = [index for index, row in enumerate(rows) if not row.degenerate]
+    shares = settings.role_shares
+    agents = [rows[index].agent for index in places]
+    if shares is not None:
+        unnamed = sorted({agent for agent in agents if assigned(shares, agent) is None})
+        if unnamed:
+            raise ConfigError(f"role_shares names {sorted(shares)}, so no share for {unnamed}")
+    weights = token_weights(
+        [len(rows[index].completion_ids) for index in places],
+        rule=settings.broadcast,
+        trajectories=[rows[index].rollout_id for index in places],
+        groups=[groups[index] for index in places],
+        roles=[_role(shares, agent) for agent in agents],
+        shares=shares,
+    )
+    weighted = list(rows)
+    for index, weight in zip(places, weights, strict=True):
+        weighted[index] = dataclasses.replace(rows[index], weight=float(weight))
+    return weighted
+
+
+def _role(shares: Mapping[str, float] | None, agent: str) -> str:
+    """Return the name, or glob, under which `agent` has its share."""
+    return agent if shares is None else assigned({glob: glob for glob in shares}, agent) or agent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +232,7 @@ class Batch:
     targets: Tensor  # [B, K], the last K ids of `input_ids`
     mask: Tensor  # [B, K], 1 where the target is a completion token
     old_logprobs: Tensor  # [B, K], 0 where masked out
-    advantages: Tensor  # [B]
+    advantages: Tensor  # [B], times the rows' weights
 
 
 def make_batch(rows: Sequence[Row], *, pad_id: int, device: torch.device | str = "cpu") -> Batch:
@@ -196,7 +257,9 @@ def make_batch(rows: Sequence[Row], *, pad_id: int, device: torch.device | str =
         targets=ids[:, first:],
         mask=mask,
         old_logprobs=old,
-        advantages=torch.tensor([row.advantage for row in rows], dtype=torch.float32),
+        # The clipped objective grows in proportion to the advantage: weighting one is weighting
+        # the other. A divergence from the reference stays a plain mean over tokens.
+        advantages=torch.tensor([row.advantage * row.weight for row in rows], dtype=torch.float32),
     )
     return Batch(**{name: getattr(batch, name).to(device) for name in batch.__slots__})
 

@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainers.credit import group_advantages, overlong_penalty, shape_rewards, tree_credit
+from trainers.credit import (
+    CreditSettings,
+    credit_settings,
+    group_advantages,
+    is_mixed,
+    overlong_penalty,
+    shape_rewards,
+    tree_credit,
+)
+from trainers.errors import ConfigError
 
 REWARDS = [0, 1, 1, 1, 0, 0]
 PARENTS = [-1, -1, 0, 2, 2, 0]
@@ -30,7 +39,7 @@ A, B, C, D = 0.9877, 0.7408, 0.9694, 0.7877
 def test_the_published_tree_gets_its_published_credit(
     gamma: float, shaped: list[float], advantages: list[float]
 ) -> None:
-    credit = tree_credit(REWARDS, PARENTS, gamma=gamma)
+    credit = tree_credit(REWARDS, PARENTS, settings=CreditSettings(gamma=gamma))
     np.testing.assert_allclose(credit.shaped, shaped, atol=1e-12)
     np.testing.assert_allclose(credit.advantages, advantages, atol=1e-4)
     assert not credit.degenerate.any()
@@ -152,26 +161,28 @@ def test_groups_are_normalised_apart_from_each_other() -> None:
 
 def test_a_tree_may_be_split_by_agent() -> None:
     agents = ["a", "b", "a", "b", "b", "a"]
-    split = tree_credit(REWARDS, PARENTS, agents=agents, group="agent", gamma=0.0)
+    settings = CreditSettings(group="agent", gamma=0.0)
+    split = tree_credit(REWARDS, PARENTS, agents=agents, settings=settings)
     for agent in "ab":
         own = [i for i, name in enumerate(agents) if name == agent]
         alone = group_advantages([REWARDS[i] for i in own]).advantages
         np.testing.assert_allclose(split.advantages[own], alone)
     with pytest.raises(ValueError, match="needs `agents`"):
-        tree_credit(REWARDS, PARENTS, group="agent")
+        tree_credit(REWARDS, PARENTS, settings=settings)
 
 
 def test_a_penalty_shifts_the_whole_group() -> None:
     plain = tree_credit(REWARDS, PARENTS)
     fined = tree_credit(REWARDS, PARENTS, penalties=[0, -1, 0, 0, 0, 0])
-    assert fined.shaped[1] == plain.shaped[1] - 1
+    assert fined.values[1] == plain.shaped[1] - 1
+    assert fined.shaped.tolist() == plain.shaped.tolist()
     assert fined.advantages[1] < plain.advantages[1]
     assert fined.advantages[0] > plain.advantages[0]
 
 
 def test_advantages_are_clipped() -> None:
     rewards = [1.0] + [0.0] * 400
-    free = tree_credit(rewards, [-1] * 401, clip=math.inf)
+    free = tree_credit(rewards, [-1] * 401, settings=CreditSettings(clip=math.inf))
     assert free.advantages[0] > 10
     assert tree_credit(rewards, [-1] * 401).advantages[0] == 10
 
@@ -191,7 +202,7 @@ def test_overlong_answers_are_fined_linearly(length: int, penalty: float) -> Non
     [
         ([-1], "expected 2 parents"),
         ([-1, 2], "expected parents from -1"),
-        ([-2, 0], "expected parents from -1"),
+        ([-3, 0], "expected parents from -1"),
         ([1, 0], "make a circle"),
         ([-1, 1], "make a circle"),
     ],
@@ -199,6 +210,55 @@ def test_overlong_answers_are_fined_linearly(length: int, penalty: float) -> Non
 def test_trees_that_are_none_are_refused(parents: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         shape_rewards([0.0, 1.0], parents)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "mixed"),
+    [
+        ([0, 0, 0], False),
+        ([1, 1], False),
+        ([0, 1, 1], True),
+        ([0.5], True),
+        ([0, math.nan, 1], True),
+        ([0, math.nan], False),
+        ([math.nan], False),
+        ([], False),
+    ],
+)
+def test_trees_all_right_or_all_wrong_are_not_mixed(rewards: list[float], mixed: bool) -> None:
+    assert is_mixed(rewards) == mixed
+
+
+def test_the_presets_are_what_papers_and_release_ask_for() -> None:
+    assert credit_settings() == CreditSettings()
+    assert (CreditSettings().gamma, CreditSettings().lam) == (0.3, 0.5)
+    command_line = credit_settings("marti_cli")
+    assert (command_line.gamma, command_line.lam) == (0.5, 0.5)
+    np.testing.assert_allclose(
+        tree_credit(REWARDS, PARENTS, settings=command_line).advantages,
+        [-A, A, A, B, -A, -B],
+        atol=1e-4,
+    )
+    # The released shaping never runs.
+    released = tree_credit(REWARDS, PARENTS, settings=credit_settings("released"))
+    assert released.shaped.tolist() == REWARDS
+    assert credit_settings("rloo", gamma=0.5).gamma == 0.5
+    with pytest.raises(ConfigError, match=r"expected a preset of .*'marti_cli'.*, got 'zzz'"):
+        credit_settings("zzz")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"gamma": math.nan}, "gamma must be at least 0, got nan"),
+        ({"lam": 1.5}, "lam must be at most 1, got 1.5"),
+        ({"group": "zzz"}, "group is one of .*, got 'zzz'"),
+        ({"group": "episodes", "overlong_factor": 1.0}, "set overlong_factor=0"),
+    ],
+)
+def test_settings_that_cannot_work_are_named(setting: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        CreditSettings(**setting)
 
 
 @pytest.mark.data

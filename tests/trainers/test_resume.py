@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from trainers import Sampling
+from trainers.credit import CreditSettings
 from trainers.episodes import RandomTasks
 from trainers.errors import CheckpointError
 from trainers.path_grpo import PathGRPOConfig, PathGRPOTrainer
@@ -138,7 +139,7 @@ def test_a_damaged_checkpoint_costs_its_steps_only(toy: ModuleType, tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "field"),
     [
-        ({"settings": {"gamma": 0.5}}, "gamma: 0.3 there, 0.5 here"),
+        ({"settings": {"credit": CreditSettings(gamma=0.5)}}, "credit.gamma: 0.3 there, 0.5 here"),
         (
             {"settings": {"sampling": Sampling(max_tokens=2)}},
             "(sampling.max_tokens: 1 there, 2 here)",

@@ -12,9 +12,9 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from trainers import Generation, Rollout, Turn
-from trainers.credit import tree_credit
+from trainers.credit import CreditSettings, tree_credit
 from trainers.errors import ConfigError
-from trainers.rows import CreditRules, Row, make_batch, make_rows, model_logprobs, tree_nodes
+from trainers.rows import Row, make_batch, make_rows, model_logprobs, trainable, tree_nodes
 
 
 def make_turn(agent: str, node: int, parent: int, reward: float, ids: Sequence[int]) -> Turn:
@@ -57,7 +57,7 @@ TREE = [
 
 
 def test_every_node_becomes_a_row_with_the_credit_of_its_tree() -> None:
-    rows = make_rows([make_rollout(TREE)], CreditRules())
+    rows = make_rows([make_rollout(TREE)], CreditSettings())
     expected = tree_credit([0, 1, 1], [-1, -1, 0]).advantages
     np.testing.assert_allclose([row.advantage for row in rows], expected)
     assert [row.agent for row in rows] == ["a", "b", "a"]
@@ -68,8 +68,8 @@ def test_every_node_becomes_a_row_with_the_credit_of_its_tree() -> None:
 
 def test_scripted_nodes_count_in_the_tree_but_become_no_rows() -> None:
     scripted = [*TREE[:1], make_turn("b", 1, -1, 1.0, []), *TREE[2:]]
-    rows = make_rows([make_rollout(scripted)], CreditRules())
-    whole = make_rows([make_rollout(TREE)], CreditRules())
+    rows = make_rows([make_rollout(scripted)], CreditSettings())
+    whole = make_rows([make_rollout(TREE)], CreditSettings())
     assert rows == [whole[0], whole[2]]
 
 
@@ -85,19 +85,19 @@ def test_node_ids_need_not_be_the_turns_places() -> None:
 
 
 def test_failed_rollouts_are_never_trained_on() -> None:
-    assert make_rows([make_rollout(TREE, outcome="failed")], CreditRules()) == []
+    assert make_rows([make_rollout(TREE, outcome="failed")], CreditSettings()) == []
 
 
 def test_trees_of_equal_rewards_are_marked() -> None:
     equal = [dataclasses.replace(turn, reward=1.0) for turn in TREE]
-    rows = make_rows([make_rollout(equal)], CreditRules())
+    rows = make_rows([make_rollout(equal)], CreditSettings())
     assert all(row.degenerate and row.advantage == 0 for row in rows)
 
 
 def test_overlong_answers_cost_reward() -> None:
     long = [*TREE[:2], make_turn("a", 2, 0, 1.0, [8] * 16)]
-    plain = make_rows([make_rollout(long)], CreditRules())
-    fined = make_rows([make_rollout(long)], CreditRules(max_tokens=16, overlong_factor=1.0))
+    plain = make_rows([make_rollout(long)], CreditSettings())
+    fined = make_rows([make_rollout(long)], CreditSettings(overlong_factor=1.0), max_tokens=16)
     assert fined[2].advantage < plain[2].advantage
 
 
@@ -108,24 +108,69 @@ def test_without_trees_groups_of_episodes_are_compared() -> None:
         make_rollout(turns[:1], rollout_id="y", episode_reward=0.0),
         make_rollout(turns[:1], rollout_id="z", group_id="other", episode_reward=0.0),
     ]
-    rows = make_rows(rollouts, CreditRules(credit="group"))
+    rows = make_rows(rollouts, CreditSettings(group="episodes"))
     np.testing.assert_allclose(
         [row.advantage for row in rows], [0.7071, 0.7071, -0.7071, 0.0], atol=1e-4
     )
     assert [row.degenerate for row in rows] == [False, False, False, True]
 
 
+def test_credit_may_be_settled_between_the_nodes_of_one_agent() -> None:
+    settings = CreditSettings(group="agent", estimator="mean", gamma=0.0)
+    rows = make_rows([make_rollout(TREE)], settings)
+    assert [row.advantage for row in rows] == [-0.5, 0.0, 0.5]  # a: 0 and 1; b has one node
+    assert [row.degenerate for row in rows] == [False, True, False]
+
+
+def test_trees_all_right_or_all_wrong_may_be_filtered_out() -> None:
+    wrong = [dataclasses.replace(turn, reward=0.0) for turn in TREE]
+    rollouts = [make_rollout(TREE), make_rollout(wrong), make_rollout(TREE, outcome="failed")]
+    filtering = CreditSettings(drop_uniform=True)
+    assert trainable(rollouts, filtering) == rollouts[:1]
+    assert trainable(rollouts, CreditSettings()) == rollouts[:2]
+    # Fined for their lengths, equal answers would teach to be short.
+    fines = CreditSettings(overlong_factor=1.0, overlong_buffer=2)
+    assert not all(row.degenerate for row in make_rows([make_rollout(wrong)], fines, max_tokens=2))
+    no_rows = dataclasses.replace(fines, drop_uniform=True)
+    assert make_rows([make_rollout(wrong)], no_rows, max_tokens=2) == []
+
+
+def test_tokens_may_count_by_episode_or_by_role() -> None:
+    rows = make_rows([make_rollout(TREE)], CreditSettings(broadcast="traj_mean"))
+    assert [row.weight for row in rows] == [1.0, 1.0, 1.0]  # one episode: nothing to even out
+    shares = {"a": 0.25, "b*": 0.75}
+    rows = make_rows(
+        [make_rollout(TREE)], CreditSettings(broadcast="role_mean", role_shares=shares)
+    )
+    # a has 2 tokens of 4 and a quarter of the weight, b has 2 and the rest.
+    assert [row.weight for row in rows] == [0.5, 1.5, 0.5]
+    batch = make_batch(rows, pad_id=0)
+    advantages = [row.advantage * row.weight for row in rows]
+    np.testing.assert_allclose(batch.advantages.numpy(), advantages, rtol=1e-6)
+    with pytest.raises(ConfigError, match=r"so no share for \['b'\]"):
+        make_rows(
+            [make_rollout(TREE)], CreditSettings(broadcast="role_mean", role_shares={"a": 1.0})
+        )
+
+
+def test_rows_that_say_nothing_take_no_part_in_the_weights() -> None:
+    other = make_rollout([dataclasses.replace(turn, reward=1.0) for turn in TREE], rollout_id="s")
+    rows = make_rows([make_rollout(TREE), other], CreditSettings(broadcast="traj_mean"))
+    assert [row.weight for row in rows[:3]] == [1.0, 1.0, 1.0]
+    assert all(row.degenerate for row in rows[3:])
+
+
 @pytest.mark.parametrize(
     ("turns", "message"),
     [
-        ([dataclasses.replace(TREE[0], info={"score": 1.0})], 'choose credit="group"'),
+        ([dataclasses.replace(TREE[0], info={"score": 1.0})], 'choose group="episodes"'),
         ([TREE[2], TREE[0]], "node 2 is older than its parent 0"),
         ([TREE[0], TREE[0]], "node 0 is made twice"),
     ],
 )
 def test_infos_that_describe_no_tree_are_refused(turns: list[Turn], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        make_rows([make_rollout(turns)], CreditRules())
+        make_rows([make_rollout(turns)], CreditSettings())
 
 
 def test_completions_without_prompt_ids_are_refused() -> None:
@@ -133,7 +178,7 @@ def test_completions_without_prompt_ids_are_refused() -> None:
         TREE[0], generation=dataclasses.replace(TREE[0].generation, prompt_ids=())
     )
     with pytest.raises(ConfigError, match="completion ids without prompt ids"):
-        make_rows([make_rollout([bare])], CreditRules())
+        make_rows([make_rollout([bare])], CreditSettings())
 
 
 def make_row(prompt: Sequence[int], completion: Sequence[int]) -> Row:

@@ -1,0 +1,109 @@
+"""How rewards become advantages, as one frozen record, with the presets that papers imply."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from ..errors import ConfigError
+
+Group = Literal["tree", "agent", "agent_baseline", "ancestors", "episodes"]
+Estimator = Literal["standard", "mean", "leave_one_out"]
+Returns = Literal["own", "mean", "best"]
+Broadcast = Literal["token_mean", "traj_mean", "role_mean"]
+
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "group": get_args(Group),
+    "estimator": get_args(Estimator),
+    "returns": get_args(Returns),
+    "broadcast": get_args(Broadcast),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditSettings:
+    """How rewards become advantages. `trainers.credit` names the steps and their order."""
+
+    gamma: float = 0.3
+    """Strength of reward shaping; 0 turns it off."""
+    lam: float = 0.5
+    """The siblings' share of the shaping baseline; the parent has the rest."""
+    returns: Returns = "own"
+    """Whether a node is worth its own reward only (MARS²) or what came of it too, by the mean or
+    the best of its continuations; see `path_returns`."""
+    discount: float = 0.5
+    """Of one step down a path; without a meaning for `returns="own"`."""
+    group: Group = "tree"
+    """What a node is compared with. "tree": all nodes of its tree (MARS²). "agent": the same
+    agent's nodes in it. "agent_baseline": those for the mean, but in units of the whole tree's
+    spread. "ancestors": see `ancestor_advantages`. "episodes", for environments without a tree: not
+    nodes but rollouts of one group id are compared, by their episode's reward, and a rollout's
+    advantage goes to all its turns; nothing is shaped."""
+    estimator: Estimator = "standard"
+    """"standard": difference from the mean over standard deviation (GRPO). "mean": the difference
+    alone (Dr. GRPO; "reinforce_baseline" elsewhere). "leave_one_out": the difference from the mean
+    of the others (RLOO)."""
+    ddof: int = 1
+    """1 for the sample standard deviation."""
+    eps: float = 1e-6
+    """Added to the standard deviation."""
+    clip: float = 10.0
+    """Bound of the advantages' absolute value."""
+    overlong_factor: float = 0.0
+    """Size of the soft penalty on nodes close to the token limit; 0 leaves it out."""
+    overlong_buffer: int | None = None
+    """Tokens before the limit at which it begins; None for a sixteenth of the limit."""
+    drop_uniform: bool = False
+    """Leave out trees whose raw rewards are all 0 or all 1 (DAPO's dynamic filter). Without
+    penalties such trees teach nothing anyway; with them they would teach to be short."""
+    broadcast: Broadcast = "token_mean"
+    """What a token counts in the loss; see `token_weights`. Roles are agents."""
+    role_shares: Mapping[str, float] | None = None
+    """For `broadcast="role_mean"`: agent, or glob, -> its share; None for equal ones."""
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"{name} is one of {choices}, got {getattr(self, name)!r}")
+        for name in ("gamma", "lam", "discount", "ddof", "eps", "clip", "overlong_factor"):
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"{name} must be at least 0, got {getattr(self, name)}")
+        for name in ("lam", "discount"):
+            if getattr(self, name) > 1:
+                raise ConfigError(f"{name} must be at most 1, got {getattr(self, name)}")
+        if self.group == "episodes" and self.overlong_factor:
+            raise ConfigError(
+                'an overlong penalty is a node\'s, and group="episodes" compares whole episodes; '
+                "set overlong_factor=0"
+            )
+
+
+CREDIT_PRESETS: Mapping[str, CreditSettings] = {
+    "default": CreditSettings(),
+    "marti_cli": CreditSettings(gamma=0.5, lam=0.5, eps=1e-9, overlong_factor=1.0),
+    "released": CreditSettings(gamma=0.0, eps=1e-9, overlong_factor=1.0),
+    "grpo": CreditSettings(gamma=0.0),
+    "dr_grpo": CreditSettings(gamma=0.0, estimator="mean"),
+    "rloo": CreditSettings(gamma=0.0, estimator="leave_one_out"),
+    "pimem": CreditSettings(group="episodes", estimator="mean"),
+}
+"""By name. "marti_cli": what the command line of MARS²'s authors asks for. "released": what their
+code trains with, since its shaping never runs. "grpo": no shaping, the plain baseline. "pimem":
+whole episodes compared, every token counting the same."""
+
+
+def credit_settings(preset: str = "default", **changes: Any) -> CreditSettings:
+    """Return a preset, with some fields changed.
+
+    Raises:
+        ConfigError: no such preset, or a value that cannot work.
+
+    Example:
+        >>> credit_settings("marti_cli", lam=0.25).gamma
+        0.5
+    """
+    if preset not in CREDIT_PRESETS:
+        raise ConfigError(f"expected a preset of {sorted(CREDIT_PRESETS)}, got {preset!r}")
+    return dataclasses.replace(CREDIT_PRESETS[preset], **changes)
