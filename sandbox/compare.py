@@ -17,11 +17,11 @@ from .types import Checker
 
 _SPACE = b" \t\n\r\v\f"
 # Possessive quantifiers: no backtracking, so a million digits cost no more than their length.
-_INTEGER = re.compile(rb"[+-]?[0-9]++")
+INTEGER = re.compile(rb"[+-]?[0-9]++")
 _TOKEN_OR_SPACE = re.compile(rb"[ \t\n\r\v\f]++|[^ \t\n\r\v\f]++")
 _POINT_OR_EXPONENT = re.compile(rb"[.eE]")
 _AUTO_TOLERANCE = 1e-6
-_DECIMAL = re.compile(rb"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
+DECIMAL = re.compile(rb"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 
 
 def matches(output: bytes, expected: str, checker: Checker) -> bool:
@@ -48,7 +48,7 @@ def explain(output: bytes, expected: str, checker: Checker) -> str | None:
         return _explain_sequence("token or space", pieces[0], pieces[1], checker)
     if checker.kind == "tokens":
         return _explain_sequence("token", output.split(), wanted.split(), checker)
-    got_lines, wanted_lines = _lines(output), _lines(wanted)
+    got_lines, wanted_lines = lines(output), lines(wanted)
     return _explain_sequence("line", got_lines, wanted_lines, checker)
 
 
@@ -64,12 +64,13 @@ def _explain_sequence(
     return None
 
 
-def _lines(text: bytes) -> list[bytes]:
+def lines(text: bytes) -> list[bytes]:
+    """Return the lines that count, without the white space that does not."""
     return [line.rstrip(_SPACE) for line in text.rstrip(_SPACE).split(b"\n")]
 
 
 def _same_line(got: bytes, wanted: bytes, checker: Checker) -> bool:
-    if not checker.case_sensitive and _lower(got) == _lower(wanted):
+    if not checker.case_sensitive and lower(got) == lower(wanted):
         return True
     if checker.kind != "auto" and checker.float_abs is None and checker.float_rel is None:
         return False
@@ -80,7 +81,7 @@ def _same_line(got: bytes, wanted: bytes, checker: Checker) -> bool:
 
 
 def _same_token(got: bytes, wanted: bytes, checker: Checker) -> bool:
-    if not checker.case_sensitive and _lower(got) == _lower(wanted):
+    if not checker.case_sensitive and lower(got) == lower(wanted):
         return True
     if checker.kind == "auto":
         if not (_POINT_OR_EXPONENT.search(got) or _POINT_OR_EXPONENT.search(wanted)):
@@ -88,13 +89,13 @@ def _same_token(got: bytes, wanted: bytes, checker: Checker) -> bool:
         return _close(got, wanted, _AUTO_TOLERANCE, _AUTO_TOLERANCE)
     if checker.float_abs is None and checker.float_rel is None:
         return False
-    if _INTEGER.fullmatch(got) and _INTEGER.fullmatch(wanted):
-        return _canonical(got) == _canonical(wanted)
+    if INTEGER.fullmatch(got) and INTEGER.fullmatch(wanted):
+        return sign_and_digits(got) == sign_and_digits(wanted)
     return _close(got, wanted, checker.float_abs, checker.float_rel)
 
 
 def _close(got: bytes, wanted: bytes, float_abs: float | None, float_rel: float | None) -> bool:
-    if not (_DECIMAL.fullmatch(got) and _DECIMAL.fullmatch(wanted)):
+    if not (DECIMAL.fullmatch(got) and DECIMAL.fullmatch(wanted)):
         return False
     a, b = float(got), float(wanted)
     if not (math.isfinite(a) and math.isfinite(b)):
@@ -105,13 +106,14 @@ def _close(got: bytes, wanted: bytes, float_abs: float | None, float_rel: float 
     return absolute or relative
 
 
-def _canonical(integer: bytes) -> tuple[bool, bytes]:
+def sign_and_digits(integer: bytes) -> tuple[bool, bytes]:
     """Sign and digits: compared as text, for `int` is quadratic and stops at 4300 digits."""
     digits = integer.lstrip(b"+-0")
     return bool(digits) and integer.startswith(b"-"), digits
 
 
-def _lower(text: bytes) -> str:
+def lower(text: bytes) -> str:
+    """Return what is compared where case does not count."""
     return text.decode("utf-8", "surrogateescape").lower()
 
 

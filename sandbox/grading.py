@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from . import checkers, compare, functions, values
+from . import checkers, compare, digests, functions, values
 from .cache import FlightCache, key
 from .checkers import CheckerVerdict
 from .codec import Tree
@@ -21,12 +21,14 @@ from .types import (
     AssertCase,
     Case,
     CaseResult,
+    Checker,
     CheckerProgram,
     FunctionCase,
     Limits,
     Program,
     Status,
     StdioCase,
+    ValueChecker,
 )
 from .worker import Execution
 
@@ -219,9 +221,13 @@ class Grading:
                 execution,
                 verdict.message,
                 score=verdict.score,
+                digest=digests.of_output(output, Checker()),
             )
         difference = compare.explain(output, case.expected, case.checker)
-        return result(case.name, _status(difference is None), execution, difference or "")
+        if difference is None:
+            return result(case.name, Status.ACCEPTED, execution, "")
+        digest = digests.of_output(output, case.checker)
+        return result(case.name, Status.WRONG_ANSWER, execution, difference, digest=digest)
 
     def _function_result(
         self, case: FunctionCase, wanted: list[Tree], execution: Execution
@@ -232,7 +238,9 @@ class Grading:
                 message = exceeded(status, execution, self._limits)
             return result(case.name, status, execution, message, stdout=b"")
         score = None
+        digest = ""
         if isinstance(case.checker, CheckerProgram):
+            digest = digests.of_value(tree, ValueChecker())
             question = checkers.value_question(case.args, tree, case.expected)
             verdict = self._ask(case.name, case.checker, question)
             accepted, message, score = verdict.accepted, verdict.message, verdict.score
@@ -240,6 +248,8 @@ class Grading:
             differences = [values.explain(tree, answer, case.checker) for answer in wanted]
             accepted = None in differences
             message = "" if accepted else differences[0] or ""
+            if not accepted:
+                digest = digests.of_value(tree, case.checker)
         return result(
             case.name,
             _status(accepted),
@@ -248,6 +258,7 @@ class Grading:
             stdout=b"",
             returned=values.show(tree),
             score=score,
+            digest=digest,
         )
 
     def _ask(self, name: str, checker: CheckerProgram, question: bytes) -> CheckerVerdict:

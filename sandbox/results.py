@@ -21,6 +21,7 @@ def result(
     stdout: bytes | None = None,
     returned: str = "",
     score: float | None = None,
+    digest: str = "",
 ) -> CaseResult:
     """Put a result together.
 
@@ -33,6 +34,7 @@ def result(
         stdout: in place of the program's standard output.
         returned: what a function returned, for people.
         score: what a checker gave.
+        digest: of the answer.
     """
     out = execution.stdout if stdout is None else stdout
     err = execution.stderr if stderr is None else stderr
@@ -49,6 +51,7 @@ def result(
         stderr=err.decode("utf-8", "surrogateescape"),
         message=one_line(message),
         score=score,
+        digest=digest,
     )
 
 

@@ -337,6 +337,9 @@ class CaseResult:
     """One line for people, e.g. the failing assertion or 'no function named solve'."""
     score: float | None = None
     """From 0 to 1, where a `CheckerProgram` gave one; None: 1 if accepted, else 0."""
+    digest: str = ""
+    """A short digest of the answer, normalised as its checker reads it (see `digests`); empty where
+    the status says all: a comparison accepted it, or there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,11 +63,12 @@ def explain(got: Tree, expected: Tree, checker: ValueChecker) -> str | None:
         expected: the tree of a right answer.
         checker: what counts as equal.
     """
-    mine, theirs = (_normal(tree, checker, outer=True) for tree in (got, expected))
+    mine, theirs = (normal(tree, checker, outer=True) for tree in (got, expected))
     return None if mine == theirs else _difference(mine, theirs, checker, "")
 
 
-def _normal(tree: Tree, checker: ValueChecker, *, outer: bool = False) -> Normal:
+def normal(tree: Tree, checker: ValueChecker, *, outer: bool = False) -> Normal:
+    """Return the normal form of a tree; `outer`: it is the value itself, not a part of one."""
     if tree is None:
         return (_NONE,)
     if isinstance(tree, bool):
@@ -85,22 +86,22 @@ def _normal(tree: Tree, checker: ValueChecker, *, outer: bool = False) -> Normal
         case "g" if checker.iterables:
             return _listed(payload, checker, outer)
         case "g":
-            return (_ITERATOR, tuple(_normal(item, checker) for item in payload))
+            return (_ITERATOR, tuple(normal(item, checker) for item in payload))
         case "s" | "z":
-            items = sorted(_normal(item, checker) for item in payload)
+            items = sorted(normal(item, checker) for item in payload)
             return (_SET, tuple(item for item, _ in itertools.groupby(items)))
         case "d":
-            keys = (_normal(key, checker) for key in payload[::2])
-            values = (_normal(value, checker) for value in payload[1::2])
+            keys = (normal(key, checker) for key in payload[::2])
+            values = (normal(value, checker) for value in payload[1::2])
             return (_DICT, *_by_key(list(zip(keys, values, strict=True))))
     return _scalar(tag, payload, checker, outer)
 
 
 def _listed(items: Iterable[Tree], checker: ValueChecker, outer: bool) -> Normal:
-    normal = [_normal(item, checker) for item in items]
+    found = [normal(item, checker) for item in items]
     if checker.order == "any" or (outer and checker.order == "outer"):
-        normal.sort()
-    return (_LIST, tuple(normal))
+        found.sort()
+    return (_LIST, tuple(found))
 
 
 def _by_key(pairs: list[tuple[Normal, Normal]]) -> tuple[tuple[Normal, ...], tuple[Normal, ...]]:
@@ -120,7 +121,7 @@ def _scalar(tag: str, payload: Any, checker: ValueChecker, outer: bool) -> Norma
             return (_STR, payload.encode("latin-1").decode("utf-8", "surrogatepass"))
     if tag == "c":
         real, imaginary = payload
-        return (_COMPLEX, real, imaginary) if imaginary else _normal(real, checker)
+        return (_COMPLEX, real, imaginary) if imaginary else normal(real, checker)
     if tag == "r":
         start, stop, step = (int(x[1], 16) if isinstance(x, tuple) else x for x in payload)
         if step:

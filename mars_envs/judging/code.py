@@ -1,8 +1,9 @@
 """The judge of programs: take the program out of a reply, run it in `sandbox`, say what happened.
 
 Public tests run first, all of them: their share is the score, and what they show is the feedback.
-Hidden tests run only where every public one passed, up to the first that fails; with them `solved`
-is decided. Trouble of the sandbox is raised as `JudgeUnavailable` and never becomes a score.
+Probes follow, for the signature alone. Hidden tests run only where every public one passed, up to
+the first that fails; with them `solved` is decided. Trouble of the sandbox is raised as
+`JudgeUnavailable` and never becomes a score.
 
 This is the only module that imports `sandbox`, and only when something has to be judged.
 """
@@ -10,19 +11,25 @@ This is the only module that imports `sandbox`, and only when something has to b
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from ..errors import InvalidTask, JudgeUnavailable
-from ..tasks.code import AssertBody, CodeTask, FunctionCall, Test
+from ..tasks.code import AssertBody, CodeTask, ExpectedCase, FunctionCall, Probe, Test
 from .base import Feedback, Verdict
 from .extract import Extractor, resolve_extractor
 from .feedback import public_feedback
 from .helpers import with_helpers
+from .signatures import (
+    answered,
+    signature_of_probes,
+    signature_of_tests,
+)
 
 if TYPE_CHECKING:
     from sandbox import Case, Limits, Report, Sandbox
@@ -51,6 +58,10 @@ class JudgeStats:
         return self.cached_cases / self.cases if self.cases else 0.0
 
 
+MAX_PROBES = 16
+"""How many probes of a task a judge runs, unless it is told otherwise."""
+
+
 class CodeJudge:
     """Judges completions of `CodeTask`s. Safe to call from several threads.
 
@@ -70,6 +81,7 @@ class CodeJudge:
         workers: int | None = None,
         cache: bool = True,
         extract: str | Extractor = "default",
+        probes: int = MAX_PROBES,
     ) -> None:
         """Make a judge; nothing is opened yet.
 
@@ -83,12 +95,16 @@ class CodeJudge:
             cache: whether equal (program, test, limits) are run once only.
             extract: how the program is taken out of a reply: "default", "lcb" (LiveCodeBench's
                 rule), or a function from a reply to the program or None, or "module:name" of one.
+            probes: how many of a task's probes are run at most; 0 leaves them out.
 
         Raises:
-            ValueError: the time factor is not positive, or there is no such extraction.
+            ValueError: the time factor is not positive, the number of probes is negative, or there
+                is no such extraction.
         """
         if not time_factor > 0:
             raise ValueError(f"time_factor must be positive, got {time_factor!r}")
+        if probes < 0:
+            raise ValueError(f"probes is a number of probes, at least 0, got {probes!r}")
         self.sandbox = sandbox if isinstance(sandbox, str) else sandbox.capabilities.backend
         self.time_limit_s = time_limit_s
         self.memory_mb = memory_mb
@@ -96,6 +112,7 @@ class CodeJudge:
         self.workers = workers
         self.cache = cache
         self.extract = extract
+        self.probes = probes
         self._given = None if isinstance(sandbox, str) else sandbox
         self._reset()
 
@@ -125,10 +142,10 @@ class CodeJudge:
             return self._without_tests(task, "no_code")
         program = with_helpers(program, task.helpers, task.entry_point)
         try:
-            reports = self._run(task, program)
+            reports, probes = self._run(task, program)
         except _Unsupported:
             return self._without_tests(task, "unsupported", program)
-        verdict = self._verdict(task, program, reports)
+        verdict = self._verdict(task, program, reports, probes)
         self._count(
             nodes=1,
             cached_nodes=int(verdict.cached),
@@ -162,8 +179,12 @@ class CodeJudge:
         memory = task.memory_mb if self.memory_mb is None else self.memory_mb
         return seconds * self.time_factor, memory
 
-    def _run(self, task: CodeTask, program: str) -> list[Report]:
-        """Run the public tests and, if they all pass, the hidden ones."""
+    def _run(self, task: CodeTask, program: str) -> tuple[list[Report], list[Report]]:
+        """Run the public tests, the probes, and if all public tests pass the hidden ones.
+
+        Returns:
+            The reports on public and hidden tests, and those on the probes that were run.
+        """
         package = sandbox_package()
         seconds, memory = self._limits(task)
         try:
@@ -176,6 +197,13 @@ class CodeJudge:
             )
             source = package.Program(program)
             reports = [sandbox.grade(source, sandbox_cases(package, task, task.public), limits)]
+            probes: list[Report] = []
+            if answered(reports[0].cases):
+                with contextlib.suppress(package.UnsupportedCase):
+                    for cases in _doubling(probe_cases(package, task, self._probes(task))):
+                        probes.append(sandbox.grade(source, cases, limits))
+                        if any(case.status == "time_limit_exceeded" for case in probes[-1].cases):
+                            break
             if reports[0].accepted and task.hidden:
                 hidden = sandbox_cases(package, task, task.hidden)
                 reports.append(sandbox.grade(source, hidden, limits, stop_at_first_failure=True))
@@ -186,12 +214,18 @@ class CodeJudge:
                 f"the sandbox could not judge task {task.task_id!r}: "
                 f"{type(error).__name__}: {error}; `mars-envs sandbox doctor` says what works here"
             ) from error
-        return reports
+        return reports, probes
 
-    def _verdict(self, task: CodeTask, program: str, reports: list[Report]) -> Verdict:
+    def _probes(self, task: CodeTask) -> tuple[Probe, ...]:
+        return task.probes[: self.probes]
+
+    def _verdict(
+        self, task: CodeTask, program: str, reports: list[Report], probes: list[Report]
+    ) -> Verdict:
         public = reports[0]
         seconds, memory = self._limits(task)
         failed = next((report for report in reports if not report.accepted), None)
+        probed = [case for report in probes for case in report.cases]
         return Verdict(
             score=public.passed / len(task.public),
             solved=failed is None,
@@ -200,7 +234,11 @@ class CodeJudge:
             public_total=len(task.public),
             feedback=public_feedback(task, public.cases, time_limit_s=seconds, memory_mb=memory),
             program=program,
-            cached=all(report.cached == len(report.cases) for report in reports),
+            cached=all(report.cached == len(report.cases) for report in reports + probes),
+            signature=(
+                *signature_of_tests(task.public, public.cases),
+                *signature_of_probes(probed, of=len(self._probes(task))),
+            ),
         )
 
     def _without_tests(self, task: CodeTask, status: str, program: str = "") -> Verdict:
@@ -261,6 +299,30 @@ def sandbox_cases(package: ModuleType, task: CodeTask, tests: Iterable[Test]) ->
             )
         cases.append(case)
     return cases
+
+
+def probe_cases(package: ModuleType, task: CodeTask, probes: Iterable[Probe]) -> list[Case]:
+    """Return probes of a task as cases, whose verdicts mean nothing.
+
+    The rule of the task normalises the answers; a custom checker could not, so without one.
+    """
+    entry_point = task.entry_point
+    if entry_point is None:
+        texts = [ExpectedCase(name=p.name, input=p.input, expected="") for p in probes]
+        return sandbox_cases(package, replace(task, checker=""), texts)
+    calls = [FunctionCall(name=p.name, arguments=p.input, expected="null") for p in probes]
+    # A program is called as its tests call it.
+    assume = "nothing" if isinstance(task.public[0], AssertBody) else "leetcode"
+    cases: list[Any] = sandbox_cases(package, replace(task, checker=""), calls)
+    return [replace(case, assume=assume) for case in cases]
+
+
+def _doubling(cases: Sequence[Case]) -> Iterator[Sequence[Case]]:
+    """Cut cases into parts of 1, 2, 4, ...: few calls, and an early chance to stop."""
+    start, size = 0, 1
+    while start < len(cases):
+        yield cases[start : start + size]
+        start, size = start + size, 2 * size
 
 
 _shared: dict[tuple[Hashable, ...], Sandbox] = {}

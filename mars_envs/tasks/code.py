@@ -75,17 +75,24 @@ class FunctionCall:
     """The return value, as JSON."""
 
     def __post_init__(self) -> None:
-        for text in (*filter(str.strip, self.arguments.split("\n")), self.expected):
-            try:
-                json.loads(text)
-            except (ValueError, RecursionError) as error:
-                raise InvalidTask(
-                    f"test {self.name!r}: expected one JSON value a line as arguments and a JSON "
-                    f"value as the expected one, got {text:.60} ({error}); quote strings"
-                ) from error
+        _check_json(
+            f"test {self.name!r}: expected one JSON value a line as arguments and a JSON value as "
+            "the expected one",
+            *filter(str.strip, self.arguments.split("\n")),
+            self.expected,
+        )
 
 
 Test = ExpectedCase | AssertBody | FunctionCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """An input without an expected output: it shows how a program behaves, and is never scored."""
+
+    name: str
+    input: str
+    """Standard input; for a task with an `entry_point` its arguments, one JSON value a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +110,8 @@ class CodeTask:
     """One programming task.
 
     Raises:
-        InvalidTask: there is no test at all, or one that calls a function and no `entry_point`.
+        InvalidTask: there is no test at all, or one that calls a function and no `entry_point`, or
+            something given is not what it has to be.
     """
 
     task_id: str
@@ -116,6 +124,8 @@ class CodeTask:
     rule: OutputRule = field(default_factory=OutputRule)
     checker: str = ""
     """Trusted source of a checker in place of `rule` (see `sandbox.CheckerProgram`)."""
+    probes: tuple[Probe, ...] = ()
+    """Run after the public tests for `Verdict.signature`; no part of score, reward or feedback."""
     groups: tuple[ScoringGroup, ...] = ()
     """Of problems that give points for a part of the tests; score and reward do without them."""
     time_limit_s: float = 2.0
@@ -149,6 +159,13 @@ class CodeTask:
                 f"task {self.task_id!r} has tests that call a function but no `entry_point`; name "
                 "the function, or the method as in Solution.twoSum"
             )
+        if self.entry_point:
+            for probe in self.probes:
+                _check_json(
+                    f"task {self.task_id!r}, probe {probe.name!r}: expected one JSON value a line, "
+                    f"the arguments of {self.entry_point!r}",
+                    *filter(str.strip, probe.input.split("\n")),
+                )
         names = [test.name for test in (*self.public, *self.hidden)]
         for group in self.groups:
             strangers = [name for name in group.tests if name not in names]
@@ -162,3 +179,11 @@ class CodeTask:
                 f"task {self.task_id!r} has a `checker`, but assert tests judge for themselves; "
                 "leave one of them out"
             )
+
+
+def _check_json(expected: str, *texts: str) -> None:
+    for text in texts:
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidTask(f"{expected}, got {text:.60} ({error}); quote strings") from error

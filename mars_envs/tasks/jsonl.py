@@ -1,8 +1,8 @@
 """Our own format: one `CodeTask` per line of JSON, with every field of the dataclass.
 
 A test is `{"kind": "stdio", "name", "input", "expected"}`, `{"kind": "assert", "name", "body"}` or
-`{"kind": "call", "name", "arguments", "expected"}`; `task_id`, `statement` and `public` are needed,
-everything else has the defaults of `CodeTask`.
+`{"kind": "call", "name", "arguments", "expected"}`, a probe `{"name", "input"}`; `task_id`,
+`statement` and `public` are needed, everything else has the defaults of `CodeTask`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from .code import AssertBody, CodeTask, ExpectedCase, FunctionCall, OutputRule, ScoringGroup, Test
+from .code import (
+    AssertBody,
+    CodeTask,
+    ExpectedCase,
+    FunctionCall,
+    OutputRule,
+    Probe,
+    ScoringGroup,
+    Test,
+)
 from .records import Record
 
 REQUIRED = ("task_id", "statement", "public")
@@ -31,6 +40,7 @@ def task_to_json(task: CodeTask) -> dict[str, Any]:
     data["public"] = [_test_to_json(test) for test in task.public]
     data["hidden"] = [_test_to_json(test) for test in task.hidden]
     data["rule"] = dataclasses.asdict(task.rule)
+    data["probes"] = [dataclasses.asdict(probe) for probe in task.probes]
     data["groups"] = [dataclasses.asdict(group) for group in task.groups]
     data["meta"] = dict(task.meta)
     return data
@@ -74,6 +84,10 @@ def task_from_record(record: Record) -> CodeTask:
         helpers=record.text("helpers", ""),
         rule=_rule(record.child("rule")) if record.has("rule") else OutputRule(),
         checker=record.text("checker", ""),
+        probes=tuple(
+            Probe(name=child.filled("name"), input=child.text("input"))
+            for child in record.children("probes", required=False)
+        ),
         groups=tuple(_group(child) for child in record.children("groups", required=False)),
         time_limit_s=record.number("time_limit_s", 2.0),
         memory_mb=int(record.number("memory_mb", 512)),
