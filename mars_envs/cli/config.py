@@ -171,6 +171,61 @@ class SolveConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BenchTreeConfig:
+    """Settings of `mars-envs bench tree`."""
+
+    tasks: str = "tiny_code"
+    """Tasks: a .jsonl file (HumanEval, MBPP, Kattis, our own layout) or a built-in family."""
+    public_tests: str | None = None
+    """A file of public tests in HumanEvalPack's layout, for HumanEval tasks."""
+    agents: list[str] = field(default_factory=list, metadata={"metavar": "TEAM"})
+    """Teams, each in quotes: comma-separated `replay:FILE`, `replay:FILE#MODEL`, `models:FILE` (an
+    agent for each model in the file), `hf:MODEL_DIR`; `NAME=...` names the team, `;` may stand
+    between teams."""
+    alone: bool = False
+    """Also let every agent of these teams grow trees alone."""
+    preset: str = "all"
+    """Selectors, comma-separated: names of presets, `module:name`, or `all` presets."""
+    baseline: str = "best_of_n"
+    """The selector that the others are compared with."""
+    budgets: str = ""
+    """Numbers of nodes to report, comma-separated; default: 1,2,3,5,8,12,20 as far as the
+    recordings of each task go, and what they hold."""
+    seeds: int = 20
+    """Trees of each task, team and selector: seeds 0, 1, ..."""
+    oracle: bool = False
+    """Also use tasks whose only tests both drive the search and decide."""
+    limit: int | None = None
+    """Only the first so many tasks."""
+    sandbox: Backend = "auto"
+    """Where programs run; `auto`: Docker where an engine answers, else bubblewrap."""
+    workers: int | None = None
+    """Processes that grow trees, and programs judged at once; default: one per core."""
+    concurrency: int = 8
+    """Trees grown at once where an `hf` agent writes."""
+    max_tokens: int = 512
+    """Tokens per reply of an `hf` agent."""
+    temperature: float = 0.8
+    """Sampling temperature of an `hf` agent."""
+    verdicts: str | None = None
+    """A file of verdicts to use and to add to, so that several runs judge an answer once; default:
+    one in the run's folder."""
+    out: str | None = None
+    """Folder of the run; default: a new one below runs/."""
+    resume: bool = False
+    """Go on with the run in `out`, or with the newest unfinished one of these settings."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "seeds", "limit", "workers", "concurrency", "max_tokens")
+        _at_least(self, 0, "temperature")
+
+    @property
+    def run_name(self) -> str:
+        """What a new run folder is called."""
+        return "bench-tree"
+
+
+@dataclass(frozen=True, kw_only=True)
 class DemoConfig:
     """Settings of `mars-envs demo`."""
 
@@ -204,3 +259,8 @@ class DemoConfig:
         _at_least(self, 2, "budget")
         _at_least(self, 0, "seed")
         _share(self, "agent_mix")
+
+    @property
+    def run_name(self) -> str:
+        """What a new run folder is called."""
+        return f"demo-{'baseline' if self.baseline else 'tree'}-seed{self.seed}"

@@ -18,6 +18,7 @@ from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 from ..errors import MarsEnvsError
 from .config import (
     BenchConfig,
+    BenchTreeConfig,
     BuildConfig,
     DemoConfig,
     GradeConfig,
@@ -40,6 +41,20 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         "Run the tree search on a file of tasks and report pass rates.",
         "mars-envs solve --tasks humaneval.jsonl --public-tests humanevalpack.jsonl \\\n"
         "    --agents replay:generations.jsonl --budget 20 --seed 0",
+    ),
+    "bench tree": (
+        "bench_tree:bench_tree",
+        BenchTreeConfig,
+        "Compare selectors and teams: grow many trees, report pass rates against the budget.\n\n"
+        "Recorded answers are judged once each; results go to RUN/results.json and tables.md.\n"
+        "Replay ignores the parent program, so it compares selection, not refinement.\n\n"
+        "exit status: 0; 1 if some trees could not be grown (never scored; --resume tries again).",
+        "mars-envs bench tree --preset all --tasks $MARS_ENVS_DATA/functions/humaneval.jsonl \\\n"
+        "    --public-tests $MARS_ENVS_DATA/functions/humanevalpack_bugs.jsonl \\\n"
+        "    --agents models:$MARS_ENVS_DATA/generations/humaneval.jsonl\n"
+        "mars-envs bench tree --preset default,paper,best_of_n --budgets 1,4,16 --seeds 100 \\\n"
+        "    --tasks tasks.jsonl --agents 'mixed=replay:a.jsonl,replay:b.jsonl' --alone\n"
+        "mars-envs bench tree --resume --out runs/bench-tree ...",
     ),
     "sandbox grade": (
         "grade:grade",
@@ -81,7 +96,10 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         "mars-envs sandbox reap",
     ),
 }
-GROUPS = {"sandbox": "check, build or clean the sandbox that runs untrusted programs"}
+GROUPS = {
+    "bench": "measure what search is worth",
+    "sandbox": "check, build or clean the sandbox that runs untrusted programs",
+}
 
 
 class _Formatter(DefaultHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -156,7 +174,7 @@ def _add_settings(parser: ArgumentParser, config_type: type) -> None:
                 option,
                 nargs="+",
                 metavar=field.metadata["metavar"],
-                default=field.default,
+                default=_default(field),
                 help=texts[field.name],
             )
         elif hints[field.name] is bool:
@@ -165,6 +183,11 @@ def _add_settings(parser: ArgumentParser, config_type: type) -> None:
             parser.add_argument(
                 option, type=hints[field.name], default=field.default, help=texts[field.name]
             )
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()
 
 
 def _fields(config_type: type, values: Namespace) -> dict[str, Any]:

@@ -12,40 +12,72 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from ..errors import InvalidSetting
-from .config import DemoConfig
 
 RUNS = Path("runs")
-_NOT_IDENTITY = ("resume", "run_dir", "sandbox", "workers")
+_NOT_IDENTITY = ("resume", "run_dir", "out", "verdicts", "sandbox", "workers", "concurrency")
 """Settings that do not change what a run computes, so that a resumed run may differ in them."""
 
 
-def open_run(config: DemoConfig) -> Path:
+class RunConfig(Protocol):
+    """Settings of a command that works in a run folder: a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def resume(self) -> bool:
+        """Whether to go on with a run."""
+        ...
+
+    @property
+    def run_name(self) -> str:
+        """What a new run folder is called."""
+        ...
+
+
+def open_run(
+    config: RunConfig, *, option: str = "run_dir", inputs: Mapping[str, str] | None = None
+) -> Path:
     """Return the folder of the run that `config` asks for, made or found.
 
+    Args:
+        config: the settings.
+        option: which of them names the folder.
+        inputs: what else the run depends on (the contents of files, say); a run is resumed only
+            with the same.
+
     Raises:
-        InvalidSetting: `run_dir` holds another run, or there is nothing to resume.
+        InvalidSetting: the folder holds another run, or there is nothing to resume.
+        OSError: the folder cannot be written.
     """
+    settings = dataclasses.asdict(config)
+    if inputs is not None:
+        settings["inputs"] = dict(inputs)
+    chosen = settings[option]
     if config.resume:
-        return _find(config)
-    folder = Path(config.run_dir) if config.run_dir else _free_folder(config)
+        return _find(settings, option)
+    folder = Path(chosen) if chosen else _free_folder(config.run_name)
     if folder.exists() and any(folder.iterdir()):
         raise InvalidSetting(
             f"{folder} is not empty; add --resume to go on with the run in it, or choose another "
-            "folder with --run-dir"
+            f"folder with {_flag(option)}"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "config.json", dataclasses.asdict(config))
+    write_json(folder / "config.json", settings)
     return folder
 
 
 @contextlib.contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
+def alone_in(folder: Path, *, option: str = "run_dir") -> Iterator[None]:
     """Keep other processes out of a run folder; the kernel lets go when this one dies.
+
+    Args:
+        folder: of a run.
+        option: the setting that names it.
 
     Raises:
         InvalidSetting: another process works in it.
@@ -56,7 +88,7 @@ def alone_in(folder: Path) -> Iterator[None]:
         except BlockingIOError as error:
             raise InvalidSetting(
                 f"another process works in {folder}; wait for it to end, or choose another folder "
-                "with --run-dir"
+                f"with {_flag(option)}"
             ) from error
         yield
 
@@ -73,6 +105,8 @@ def _finite(content: Any) -> Any:
     """Replace NaN, which JSON does not know, by None: nothing was measured."""
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
     if isinstance(content, float) and not math.isfinite(content):
         return None
     return content
@@ -83,31 +117,37 @@ def identity(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key not in _NOT_IDENTITY}
 
 
-def _find(config: DemoConfig) -> Path:
-    wanted = identity(dataclasses.asdict(config))
-    if config.run_dir:
-        folder = Path(config.run_dir)
-        settings = _settings(folder)
-        if settings is None:
+def _find(wanted: dict[str, Any], option: str) -> Path:
+    chosen = wanted[option]
+    if chosen:
+        folder = Path(chosen)
+        found = _settings(folder)
+        if found is None:
             raise InvalidSetting(f"{folder} holds no run to resume (it has no config.json)")
-        found = identity(settings)
-        differing = [key for key in wanted if found.get(key) != wanted[key]]
-        if differing:
-            details = ", ".join(
-                f"--{key.replace('_', '-')} is {found.get(key)} there and {wanted[key]} here"
-                for key in differing
-            )
+        details = ", ".join(_differences(found, wanted))
+        if details:
             raise InvalidSetting(f"{folder} holds a run with other settings: {details}")
         return folder
     runs = sorted(RUNS.glob("*/config.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in runs:
-        settings = _settings(path.parent)
+        found = _settings(path.parent)
         unfinished = not (path.parent / "results.json").exists()
-        if unfinished and settings is not None and identity(settings) == wanted:
+        if unfinished and found is not None and identity(found) == identity(wanted):
             return path.parent
     raise InvalidSetting(
         f"no unfinished run with these settings in {RUNS}/; start one without --resume"
     )
+
+
+def _differences(found: dict[str, Any], wanted: dict[str, Any]) -> Iterator[str]:
+    for key, value in identity(wanted).items():
+        before = found.get(key)
+        if key == "inputs" and isinstance(before, dict):
+            for name in sorted(before.keys() | value.keys()):
+                if before.get(name) != value.get(name):
+                    yield f"{name} has changed since"
+        elif before != value:
+            yield f"{_flag(key)} is {before} there and {value} here"
 
 
 def _settings(folder: Path) -> dict[str, Any] | None:
@@ -118,10 +158,13 @@ def _settings(folder: Path) -> dict[str, Any] | None:
     return settings if isinstance(settings, dict) else None
 
 
-def _free_folder(config: DemoConfig) -> Path:
-    name = f"demo-{'baseline' if config.baseline else 'tree'}-seed{config.seed}"
+def _free_folder(name: str) -> Path:
     number, folder = 1, RUNS / name
     while folder.exists():
         number += 1
         folder = RUNS / f"{name}-{number}"
     return folder
+
+
+def _flag(option: str) -> str:
+    return "--" + option.replace("_", "-")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -51,7 +52,8 @@ def load_recordings(
 
     Args:
         path: a JSONL file in one of the layouts of this module.
-        source: only what this model, algorithm or submission wrote.
+        source: only what this model, algorithm or submission wrote; its name, or a pattern with
+            `*` and `?` such as "gpt-4*".
 
     Returns:
         The recordings of each task, by task id.
@@ -64,7 +66,7 @@ def load_recordings(
     for line in _lines(Path(path)):
         for task_id, recording in _read(line):
             sources[recording.source] = None
-            if source is None or recording.source == source:
+            if source is None or _matches(recording.source, source):
                 recordings.setdefault(task_id, []).append(recording)
     if not recordings:
         known = ", ".join(map(repr, list(sources)[:20]))
@@ -74,6 +76,10 @@ def load_recordings(
             else f"{path}: expected one recording per line, got an empty file"
         )
     return recordings
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return name == pattern or fnmatchcase(name, pattern)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,9 +69,22 @@ class ReplayPolicy:
                 f"drawn in episode {request.episode_id!r}"
             )
         recording = recordings[self._permutation(key, len(recordings))[drawn]]
-        text = reply_text(recording, prefix=self._prefixes.get(request.task_id))
+        text = self._text(recording, request.task_id)
         self._drawn[key] = drawn + 1
         return Generation(text=text, policy=self.name, policy_version=self.version)
+
+    def answers(self, task_id: str, episode_id: str = "") -> list[str]:
+        """Return all that `generate` will say in an episode, in that order; nothing is drawn.
+
+        Raises:
+            ConfigError: a recording is a completion, and its prompt is not known.
+        """
+        recordings = self._recordings.get(task_id, ())
+        order = self._permutation((episode_id, task_id), len(recordings))
+        return [self._text(recordings[index], task_id) for index in order]
+
+    def _text(self, recording: Recording, task_id: str) -> str:
+        return reply_text(recording, prefix=self._prefixes.get(task_id))
 
     def _permutation(self, key: tuple[str, str], count: int) -> Sequence[int]:
         """Return the order of one episode; it is made anew at each draw, so nothing piles up."""

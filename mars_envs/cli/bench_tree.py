@@ -1,0 +1,354 @@
+"""`mars-envs bench tree`: a grid of selectors, budgets, teams and seeds over a file of tasks.
+
+Recorded answers are judged once each; then trees are grown by the real search with the verdicts
+looked up, in several processes. All that is finished is kept in the run folder, so that a run that
+was killed goes on where it was, and ends with the results of an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import platform
+import shlex
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidSetting, MarsEnvsError
+from ..judging.code import CodeJudge
+from ..tasks import load_tasks
+from ..tasks.code import CodeTask
+from ..tree_search.presets import PRESETS, resolve_selector
+from .agents import prompts_of
+from .config import BenchTreeConfig
+from .console import console, progress
+from .grid import CellLog, Finished, Record, run_grid
+from .judge import open_judge
+from .judged import Verdicts, judge_all
+from .runs import alone_in, identity, open_run, write_json
+from .teams import Team, budgets_of, common_tasks, read_teams
+from .tree_figure import draw
+from .tree_growth import ReplayedTrees, TreeCell, as_action
+from .tree_results import (
+    SCHEMA,
+    SCHEMA_VERSION,
+    cells_table,
+    compare_selectors,
+    compare_teams,
+    gather,
+)
+from .tree_tables import Sheet, sheets
+
+SEEDS_AT_ONCE = 50
+"""Trees of one cell at most: what an interruption may cost."""
+
+
+class BenchFailed(MarsEnvsError, RuntimeError):
+    """Not one tree could be grown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The grid."""
+
+    teams: Sequence[Team]
+    selectors: Sequence[str]
+    tasks: Sequence[CodeTask]
+    budgets: Mapping[str, Sequence[int]]
+    """Of each team."""
+    seeds: int
+
+    def cells(self) -> dict[str, TreeCell]:
+        """Return all cells by name, in an order that does not depend on anything else."""
+        found = {}
+        for team in self.teams:
+            at_once = SEEDS_AT_ONCE if team.only_replay else 1
+            for selector in self.selectors:
+                for task in self.tasks:
+                    for first in range(0, self.seeds, at_once):
+                        cell = TreeCell(
+                            team=team.name,
+                            selector=selector,
+                            task_id=task.task_id,
+                            seeds=tuple(range(first, min(first + at_once, self.seeds))),
+                        )
+                        found[cell.name] = cell
+        return found
+
+
+def bench_tree(config: BenchTreeConfig) -> int:
+    """Run the grid, or go on with it; exit status 1 if any tree could not be grown."""
+    plan = make_plan(config)
+    folder = open_run(config, option="out", inputs=_inputs(config, plan))
+    console.print(f"run folder: {folder}", markup=False, soft_wrap=True)
+    with alone_in(folder, option="out"):
+        started = time.monotonic()
+        judge = open_judge(config.sandbox, config.workers)
+        verdicts = _judge(config, plan, judge, folder)
+        judged = time.monotonic()
+        records, failures = _grow(config, plan, verdicts, folder)
+        if not records:
+            reason = next(iter(failures.values()), "not known")
+            raise BenchFailed(f"no tree could be grown; the first one because: {reason}")
+        results = make_results(config, plan, verdicts, records, failures)
+        grown = time.monotonic()
+        write_json(folder / "results.json", results)
+        write_json(
+            folder / "timings.json", {"judging_s": judged - started, "trees_s": grown - judged}
+        )
+        _show(results, folder)
+    return _tell_failures(failures, len(records), folder)
+
+
+def make_plan(config: BenchTreeConfig) -> Plan:
+    """Work out the grid.
+
+    Raises:
+        InvalidSetting: a setting that cannot work.
+        InvalidTask: tasks that cannot be read.
+        TrainersError: recordings that cannot be read.
+    """
+    selectors = _selectors(config.preset)
+    teams = read_teams(config.agents, alone=config.alone)
+    budgets_of(config.budgets, None)  # says what is wrong with them before anything is read
+    every = load_tasks(config.tasks, public_tests=config.public_tests)
+    recorded = common_tasks(every, teams)
+    tasks = [task for task in recorded if config.oracle or not task.oracle]
+    console.print(
+        f"{len(recorded)} of {len(every)} tasks"
+        + (" are recorded for every agent" if any(team.only_replay for team in teams) else "")
+        + f"; {sum(task.oracle for task in recorded)} of them have no hidden tests "
+        + f"({'used' if config.oracle else 'left out'})"
+    )
+    if not tasks:
+        raise InvalidSetting(
+            f"all {len(recorded)} tasks have one set of tests only, which would both drive the "
+            "search and decide; use them with --oracle, or give --public-tests"
+        )
+    tasks = tasks[: config.limit]
+    budgets = {}
+    for team in teams:
+        pool = team.pool(tasks)
+        budgets[team.name] = budgets_of(config.budgets, pool)
+        clipped = [one for one in budgets_of(config.budgets, None) if pool and one > pool]
+        if config.budgets and clipped:
+            console.print(
+                f"{team.name}: {pool} answers are recorded for each task, so its curve ends at "
+                f"{pool} nodes",
+                markup=False,
+            )
+    return Plan(teams=teams, selectors=selectors, tasks=tasks, budgets=budgets, seeds=config.seeds)
+
+
+def _selectors(text: str) -> list[str]:
+    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not names:
+        raise InvalidSetting(f"--preset is empty; expected `all`, or some of {', '.join(PRESETS)}")
+    if "all" in names:
+        names = list(dict.fromkeys([*PRESETS, *(name for name in names if name != "all")]))
+    for name in names:
+        try:
+            resolve_selector(name)
+        except (ValueError, ImportError, AttributeError, TypeError) as error:
+            raise InvalidSetting(f"--preset: {error}") from error
+    return names
+
+
+def _inputs(config: BenchTreeConfig, plan: Plan) -> dict[str, str]:
+    """Return what the results depend on besides the settings: contents of files, selectors."""
+    places = [config.tasks, config.public_tests or ""]
+    places += [agent.place for team in plan.teams for agent in team.agents]
+    found = {
+        place: hashlib.sha256(Path(place).read_bytes()).hexdigest()[:16]
+        for place in places
+        if Path(place).is_file()
+    }
+    return {**found, **{name: repr(resolve_selector(name)) for name in plan.selectors}}
+
+
+def _judge(config: BenchTreeConfig, plan: Plan, judge: CodeJudge, folder: Path) -> Verdicts:
+    """Judge what the agents of recorded teams can say."""
+    from trainers.policies.replay import ReplayPolicy
+
+    prefixes = prompts_of(plan.tasks)
+    replies: dict[tuple[str, str], CodeTask] = {}
+    for team in plan.teams:
+        for agent in team.agents if team.only_replay else ():
+            policy = ReplayPolicy(agent.recordings, prefixes=prefixes, order="recorded")
+            for task in plan.tasks:
+                for reply in policy.answers(task.task_id):
+                    replies[task.task_id, as_action(reply)] = task
+    verdicts = judge_all(
+        ((task, reply) for (_, reply), task in replies.items()),
+        judge,
+        log=Path(config.verdicts) if config.verdicts else folder / "verdicts.jsonl",
+        backend=judge.sandbox,
+        workers=config.workers,
+    )
+    if replies:
+        text = f"{len(replies)} different recorded answers, {verdicts.reused} judged before"
+        statuses = Counter(str(verdict.status) for verdict in verdicts.known.values())
+        text += "".join(f"; {n} {status.replace('_', ' ')}" for status, n in statuses.items())
+        console.print(text, soft_wrap=True)
+    if verdicts.failures:
+        console.print(
+            f"{len(verdicts.failures)} answers could not be judged and will not be replayed; the "
+            f"first because: {next(iter(verdicts.failures.values()))}",
+            style="red",
+            markup=False,
+        )
+    return verdicts
+
+
+def _grow(
+    config: BenchTreeConfig, plan: Plan, verdicts: Verdicts, folder: Path
+) -> tuple[list[tuple[TreeCell, Record]], dict[str, str]]:
+    """Work through the cells that the folder does not hold; return records and failures."""
+    cells = plan.cells()
+    log = CellLog(folder / "trees.jsonl")
+    known, damaged = log.resume(cells.keys())
+    if known or damaged:
+        console.print(
+            f"{len(known)} of {len(cells)} cells were finished before"
+            + (f"; {damaged} damaged lines are worked out again" if damaged else "")
+        )
+    failures: dict[str, str] = {}
+    missing = {name: cell for name, cell in cells.items() if name not in known}
+    workers = config.workers or os.cpu_count() or 1
+    with progress() as bar:
+        line = bar.add_task("grow trees", total=len(cells), completed=len(known), note="")
+
+        def keep(finished: Finished[TreeCell]) -> None:
+            if finished.record is None:
+                failures[finished.name] = finished.failure
+            else:
+                known[finished.name] = finished.record
+                log.append(finished.name, finished.record)
+            bar.update(line, advance=1, note=f"{len(failures)} failed" if failures else "")
+
+        recorded = [team for team in plan.teams if team.only_replay]
+        names = {team.name for team in recorded}
+        work = ReplayedTrees(
+            agents={
+                team.name: {agent.label: agent.recordings for agent in team.agents}
+                for team in recorded
+            },
+            prefixes=prompts_of(plan.tasks),
+            judged=verdicts.known,
+            budgets=plan.budgets,
+        )
+        fast = {name: cell for name, cell in missing.items() if cell.team in names}
+        for finished in run_grid(fast, work, workers=workers):
+            keep(finished)
+    return [(cell, known[name]) for name, cell in cells.items() if name in known], failures
+
+
+def make_results(
+    config: BenchTreeConfig,
+    plan: Plan,
+    verdicts: Verdicts,
+    records: Sequence[tuple[TreeCell, Record]],
+    failures: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return the contents of `results.json`. Only `provenance` says where and when it was made."""
+    agents = {team.name: [agent.label for agent in team.agents] for team in plan.teams}
+    values = gather(records, [task.task_id for task in plan.tasks], agents)
+    fixed = {team.name: 0 if team.is_fixed else team.pool(plan.tasks) for team in plan.teams}
+    baseline = config.baseline if config.baseline in plan.selectors else plan.selectors[0]
+    comparisons = compare_selectors(values, baseline, fixed=fixed)
+    if len(plan.teams) > 1:
+        comparisons += compare_teams(values, plan.teams[0].name)
+    settings = dataclasses.asdict(config)
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "provenance": {
+            "command": shlex.join(["mars-envs", *sys.argv[1:]]),
+            "mars_envs": version("mars-envs"),
+            "numpy": version("numpy"),
+            "python": platform.python_version(),
+        },
+        "settings": identity(settings),
+        "inputs": _inputs(config, plan),
+        "tasks": [task.task_id for task in plan.tasks],
+        "oracle_tasks": sum(task.oracle for task in plan.tasks),
+        "seeds": plan.seeds,
+        "baseline": baseline,
+        "selectors": list(plan.selectors),
+        "teams": {
+            team.name: {
+                "agents": agents[team.name],
+                "pool": team.pool(plan.tasks),
+                "budgets": list(plan.budgets[team.name]),
+                "same_for_all_selectors": team.is_fixed,
+            }
+            for team in plan.teams
+        },
+        "recorded": _recorded(plan, verdicts),
+        "cells": cells_table(values),
+        "comparisons": comparisons,
+        "failed_cells": len(failures),
+        "complete": not failures,
+    }
+
+
+def _recorded(plan: Plan, verdicts: Verdicts) -> dict[str, Any]:
+    """Return what is known of each recorded agent without any search."""
+    from trainers.policies.replay import ReplayPolicy
+    from trainers.statistics import mean_estimate
+
+    prefixes = prompts_of(plan.tasks)
+    found: dict[str, Any] = {}
+    for agent in [agent for team in plan.teams if team.only_replay for agent in team.agents]:
+        if agent.label in found:
+            continue
+        policy = ReplayPolicy(agent.recordings, prefixes=prefixes, order="recorded")
+        solved: list[float] = []
+        public: list[float] = []
+        for task in plan.tasks:
+            keys = [(task.task_id, as_action(reply)) for reply in policy.answers(task.task_id)]
+            own = [verdicts.known[key] for key in keys if key in verdicts.known]
+            if own:
+                solved.append(sum(verdict.solved for verdict in own) / len(own))
+                public.append(sum(verdict.score >= 1 for verdict in own) / len(own))
+        samples = [len(agent.recordings[task.task_id]) for task in plan.tasks]
+        found[agent.label] = {
+            "samples": sum(samples) / len(samples),
+            "pass_at_1": dataclasses.asdict(mean_estimate(solved)),
+            "public": dataclasses.asdict(mean_estimate(public)),
+        }
+    return found
+
+
+def _show(results: Mapping[str, Any], folder: Path) -> None:
+    found = sheets(results)
+    for sheet in found:
+        console.print(sheet.to_rich())
+    (folder / "tables.md").write_text("\n".join(map(Sheet.to_markdown, found)), encoding="utf-8")
+    console.print(f"results: {folder / 'results.json'}", markup=False, soft_wrap=True)
+    console.print(f"tables: {folder / 'tables.md'}", markup=False, soft_wrap=True)
+    if find_spec("matplotlib") is not None:
+        draw([results], folder / "curves.png")
+        console.print(f"figure: {folder / 'curves.png'}", markup=False, soft_wrap=True)
+
+
+def _tell_failures(failures: Mapping[str, str], finished: int, folder: Path) -> int:
+    if not failures:
+        return 0
+    name, reason = next(iter(failures.items()))
+    console.print(
+        f"{len(failures)} of {len(failures) + finished} cells failed and are in no figure above; "
+        f"the first: {name}: {reason}\ntry them again with: --resume --out {folder}",
+        style="red",
+        markup=False,
+        soft_wrap=True,
+    )
+    return 1

@@ -1,0 +1,100 @@
+"""Trees of smaller budgets inside one large tree, and what they say.
+
+Nothing in a search depends on its budget but when it ends, so the first b nodes of a tree are the
+tree that the same seed grows to a budget of b: one tree gives a whole curve.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..tree_search.tree import ROOT, Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """What one tree says, for each budget that it was looked at with."""
+
+    chosen: Mapping[int, bool]
+    """Whether the answer that the search hands in is solved: Pass@1(MCTS)."""
+    any: Mapping[int, bool]
+    """Whether any node is solved: Pass@N."""
+    sums: Mapping[int, Mapping[str, float]]
+    """Counts and sums over nodes: see `SUMS`."""
+    agents: Mapping[int, Mapping[str, Sequence[int]]]
+    """Nodes and solved nodes of each agent that has any."""
+
+
+SUMS = ("nodes", "solved", "first", "root_children", "depth", "max_depth", "refines", "degenerate")
+"""What is summed: all nodes, those solved, whether the first one is, children of the root, the
+nodes' depths, the deepest depth, refinements, and whether all nodes have the same reward."""
+
+
+def curve(nodes: Sequence[Node], answers: Sequence[int], budgets: Iterable[int]) -> Curve:
+    """Look at a tree as it was at each budget.
+
+    Args:
+        nodes: of the tree, in order of creation.
+        answers: after each node, the id of the node that the search would have handed in.
+        budgets: numbers of nodes. A tree that ended earlier is taken as it ended.
+    """
+    wanted = set(budgets)
+    chosen: dict[int, bool] = {}
+    any_: dict[int, bool] = {}
+    sums: dict[int, Mapping[str, float]] = {}
+    agents: dict[int, Mapping[str, Sequence[int]]] = {}
+    count: Counter[str] = Counter()
+    max_depth = 0
+    by_agent: dict[str, list[int]] = {}
+    for size in range(max(wanted, default=0) + 1):
+        if 0 < size <= len(nodes):
+            node = nodes[size - 1]
+            own = by_agent.setdefault(node.agent, [0, 0])
+            own[0] += 1
+            own[1] += node.solved
+            count["solved"] += node.solved
+            count["root_children"] += node.parent_id == ROOT
+            count["depth"] += node.depth
+            max_depth = max(max_depth, node.depth)
+        if size in wanted:
+            grown = min(size, len(nodes))
+            chosen[size] = grown > 0 and nodes[answers[grown - 1]].solved
+            any_[size] = count["solved"] > 0
+            agents[size] = {agent: tuple(own) for agent, own in by_agent.items()}
+            sums[size] = {
+                "nodes": grown,
+                "solved": count["solved"],
+                "first": int(grown > 0 and nodes[0].solved),
+                "root_children": count["root_children"],
+                "depth": count["depth"],
+                "max_depth": max_depth,
+                "refines": grown - count["root_children"],
+                "degenerate": int(count["solved"] in (0, grown)),
+            }
+    return Curve(chosen=chosen, any=any_, sums=sums, agents=agents)
+
+
+def pack(curves: Sequence[Curve]) -> dict[str, Any]:
+    """Return the curves of one task's trees, one for each seed, as plain data.
+
+    Per budget: `chosen` and `any` as one character per tree, `sums` over the trees, and by agent
+    its nodes and solved nodes over the trees.
+    """
+    packed: dict[str, Any] = {}
+    for budget in curves[0].chosen if curves else ():
+        agents: dict[str, list[int]] = {}
+        for one in curves:
+            for agent, (nodes, solved) in one.agents[budget].items():
+                total = agents.setdefault(agent, [0, 0])
+                total[0] += nodes
+                total[1] += solved
+        packed[str(budget)] = {
+            "chosen": "".join(str(int(one.chosen[budget])) for one in curves),
+            "any": "".join(str(int(one.any[budget])) for one in curves),
+            "sums": {name: sum(one.sums[budget][name] for one in curves) for name in SUMS},
+            "agents": dict(sorted(agents.items())),
+        }
+    return packed

@@ -1,0 +1,216 @@
+"""The tables of `mars-envs bench tree`, for the console and as Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+COMPARED = ("pass_at_1_mcts", "pass_at_n")
+METRIC_NAMES = {"pass_at_1": "Pass@1", "pass_at_1_mcts": "Pass@1(MCTS)", "pass_at_n": "Pass@N"}
+
+Rows = Sequence[Mapping[str, Any]]
+"""Some of the `cells` of `results.json`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """A table, not yet laid out."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]] = field(default_factory=list)
+    note: str = ""
+
+    def to_rich(self) -> Table:
+        """Return it for the console."""
+        table = Table(
+            title=self.title,
+            caption=self.note or None,
+            box=box.SIMPLE_HEAD,
+            title_justify="left",
+            caption_justify="left",
+        )
+        for index, column in enumerate(self.columns):
+            table.add_column(column, justify="right" if index else "left", no_wrap=bool(index))
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def to_markdown(self) -> str:
+        """Return it as a paragraph of Markdown."""
+        lines = [
+            f"**{self.title}**" + (f" ({self.note})" if self.note else ""),
+            "",
+            "| " + " | ".join(self.columns) + " |",
+            "|" + " --- |" + " ---: |" * (len(self.columns) - 1),
+            *(
+                "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+                for row in self.rows
+            ),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def sheets(results: Mapping[str, Any]) -> list[Sheet]:
+    """Return the tables that `results.json` is read from."""
+    found = [_recorded(results)] if results["recorded"] else []
+    for team in results["teams"]:
+        rows = [cell for cell in results["cells"] if cell["team"] == team]
+        if not rows:
+            continue
+        if results["teams"][team]["same_for_all_selectors"]:
+            rows = [row for row in rows if row["selector"] == rows[0]["selector"]]
+        found += [_curves(results, team, metric, rows) for metric in COMPARED]
+        compared = _compared(results, team, rows)
+        found += [] if compared is None else [compared, _shapes(results, team, rows)]
+    baseline = results["baseline"]
+    if any(r["of"] == "team" and r["selector"] == baseline for r in results["comparisons"]):
+        found.append(_teams(results))
+    return found
+
+
+def percent(estimate: Mapping[str, Any]) -> str:
+    """Return a rate with its 95 % interval, in per cent."""
+    mean, low, high = (estimate[key] for key in ("mean", "low", "high"))
+    if _missing(mean):
+        return "–"
+    if _missing(low):
+        return f"{100 * mean:.1f}"
+    return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def points(comparison: Mapping[str, Any]) -> str:
+    """Return a difference of rates in percentage points, with its 95 % interval."""
+    difference = comparison["difference"]
+    mean, low, high = (difference[key] for key in ("mean", "low", "high"))
+    bounds = "" if _missing(low) else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
+    return f"{100 * mean:+.1f}{bounds}"
+
+
+def _recorded(results: Mapping[str, Any]) -> Sheet:
+    rows = [
+        [label, f"{entry['samples']:g}", percent(entry["pass_at_1"]), percent(entry["public"])]
+        for label, entry in results["recorded"].items()
+    ]
+    return Sheet(
+        title="Recorded answers, each judged once",
+        columns=("agent", "per task", "Pass@1, %", "pass public tests, %"),
+        rows=rows,
+        note=f"mean over {len(results['tasks'])} tasks [95 % bootstrap interval over tasks]",
+    )
+
+
+def _curves(results: Mapping[str, Any], team: str, metric: str, rows: Rows) -> Sheet:
+    budgets = sorted({cell["budget"] for cell in rows})
+    at = {(cell["selector"], cell["budget"]): cell for cell in rows}
+    selectors = dict.fromkeys(cell["selector"] for cell in rows)
+    return Sheet(
+        title=f"{team}: {METRIC_NAMES[metric]} by number of nodes, %",
+        columns=("selector", *map(str, budgets)),
+        rows=[
+            [_selector(results, team, selector)]
+            + [_with_se(at[selector, budget][metric]) for budget in budgets]
+            for selector in selectors
+        ],
+        note=f"mean ± standard error over {rows[0]['tasks']} tasks × {results['seeds']} seeds",
+    )
+
+
+def _compared(results: Mapping[str, Any], team: str, rows: Rows) -> Sheet | None:
+    """All selectors against the baseline, at the largest budget where both metrics can differ."""
+    from trainers.comparisons import format_p
+
+    against = {
+        (row["metric"], row["selector"], row["budget"]): row
+        for row in results["comparisons"]
+        if row["of"] == "selector" and row["team"] == team
+    }
+    budgets = {budget for metric, _, budget in against if metric == "pass_at_n"}
+    if not budgets:
+        return None
+    budget = max(budgets)
+    lines = []
+    for metric in COMPARED:
+        for cell in rows:
+            if cell["budget"] == budget:
+                row = against.get((metric, cell["selector"], budget))
+                line = [f"{METRIC_NAMES[metric]}, {cell['selector']}", percent(cell[metric])]
+                line += ["", ""] if row is None else [points(row), format_p(row["p_holm"])]
+                lines.append(line)
+    family = next(row["family"] for row in against.values())
+    return Sheet(
+        title=f"{team}: against {results['baseline']} at {budget} nodes",
+        columns=("", "%", "difference, points", "Holm"),
+        rows=lines,
+        note=f"[95 % interval over {rows[0]['tasks']} tasks]; each metric's p-values, over all "
+        f"budgets, are corrected together ({family})",
+    )
+
+
+def _shapes(results: Mapping[str, Any], team: str, rows: Rows) -> Sheet:
+    budget = max(cell["budget"] for cell in rows)
+    return Sheet(
+        title=f"{team}: trees of {budget} nodes",
+        columns=("selector", "depth", "root children", "refinements, %", "degenerate, %"),
+        rows=[
+            [
+                cell["selector"],
+                *(_plain(cell[name]) for name in ("mean_depth", "root_children")),
+                *(_with_se(cell[name]) for name in ("refine_share", "degenerate")),
+            ]
+            for cell in rows
+            if cell["budget"] == budget
+        ],
+        note="mean ± standard error over tasks; degenerate: all nodes have the same reward",
+    )
+
+
+def _teams(results: Mapping[str, Any]) -> Sheet:
+    """All teams against the first, with the baseline's selector."""
+    from trainers.comparisons import format_p
+
+    rows = [
+        row
+        for row in results["comparisons"]
+        if row["of"] == "team" and row["selector"] == results["baseline"]
+    ]
+    return Sheet(
+        title=f"Teams against {rows[0]['against']}, at equal budget, selector "
+        f"{results['baseline']}",
+        columns=("team", "nodes", "metric", "difference, points", "Holm"),
+        rows=[
+            [
+                row["team"],
+                str(row["budget"]),
+                METRIC_NAMES[row["metric"]],
+                points(row),
+                format_p(row["p_holm"]),
+            ]
+            for row in rows
+        ],
+        note=f"[95 % interval over {rows[0]['difference']['n']} tasks]; each metric's p-values are "
+        f"corrected together ({rows[0]['family']})",
+    )
+
+
+def _selector(results: Mapping[str, Any], team: str, selector: str) -> str:
+    return "any selector" if results["teams"][team]["same_for_all_selectors"] else selector
+
+
+def _with_se(estimate: Mapping[str, Any]) -> str:
+    mean, se = estimate["mean"], estimate["se"]
+    return f"{100 * mean:.1f}" + ("" if _missing(se) else f"±{100 * se:.1f}")
+
+
+def _plain(estimate: Mapping[str, Any]) -> str:
+    mean, se = estimate["mean"], estimate["se"]
+    return f"{mean:.2f}" + ("" if _missing(se) else f"±{se:.2f}")
+
+
+def _missing(value: float | None) -> bool:
+    return value is None or math.isnan(value)

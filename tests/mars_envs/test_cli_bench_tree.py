@@ -1,0 +1,286 @@
+"""`mars-envs bench tree`: a grid of trees from recorded answers, its results, and its errors."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mars_envs.cli import main
+from mars_envs.cli.config import BenchTreeConfig
+from mars_envs.cli.teams import budgets_of, read_teams
+from mars_envs.errors import InvalidSetting
+
+PROGRAMS = {  # for tasks that ask to print n more than what is read: right; public only; wrong
+    "right": "print(int(input()) + {n})",
+    "public": "print(int(input()) + {n} if True else 0)",
+    "narrow": "print(1 + {n})",
+    "wrong": "print(input())",
+}
+
+
+def write_lines(path: Path, *records: object) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of four tasks, recordings of three models, and verdicts judged once."""
+    folder = tmp_path_factory.mktemp("bench")
+    tasks, recordings = [], []
+    for n in range(1, 5):
+        tasks.append(
+            {
+                "task_id": f"add/{n}",
+                "statement": f"Add {n}.",
+                "public": [{"name": "one", "input": "1\n", "expected": f"{1 + n}\n"}],
+                "hidden": [{"name": "two", "input": "2\n", "expected": f"{2 + n}\n"}],
+            }
+        )
+        for model, kinds in {
+            "good": ("right", "public", "wrong"),
+            "narrow, mostly": ("narrow", "wrong", "right" if n == 1 else "wrong"),
+            "bad": ("wrong",),
+        }.items():
+            for number, kind in enumerate(kinds):
+                text = f"{PROGRAMS[kind].format(n=n)}\n# {model} {number}"
+                recordings.append(
+                    {"task": f"add/{n}", "text": text, "form": "full_program", "model": model}
+                )
+    write_lines(folder / "tasks.jsonl", *tasks)
+    write_lines(folder / "pool.jsonl", *recordings)
+    return folder
+
+
+def command(place: Path, out: Path, *more: str, agents: Sequence[str] = ()) -> list[str]:
+    return [
+        *("bench", "tree", "--tasks", str(place / "tasks.jsonl"), "--sandbox", "bubblewrap"),
+        *("--verdicts", str(place / "verdicts.jsonl"), "--out", str(out)),
+        *("--agents", *(agents or [f"mixed=models:{place}/pool.jsonl"])),
+        *("--seeds", "8", "--workers", "1", *more),
+    ]
+
+
+def results(out: Path) -> dict[str, Any]:
+    found = json.loads((out / "results.json").read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def comparable(out: Path) -> dict[str, Any]:
+    return {key: value for key, value in results(out).items() if key != "provenance"}
+
+
+@pytest.fixture(scope="module")
+def finished(place: Path) -> Path:
+    """A run with the default settings."""
+    out = place / "finished"
+    assert main(command(place, out, "--alone")) == 0
+    return out
+
+
+def test_a_run_leaves_results_tables_and_a_figure(finished: Path) -> None:
+    assert {path.name for path in finished.iterdir()} >= {
+        *("config.json", "results.json", "tables.md", "trees.jsonl", "curves.png", "timings.json")
+    }
+    tables = (finished / "tables.md").read_text()
+    assert "| selector | 1 | 2 | 3 | 5 | 7 |" in tables
+    assert "narrow, mostly" in tables
+
+
+def test_results_say_what_they_rest_on(finished: Path) -> None:
+    found = results(finished)
+    assert (found["schema"], found["schema_version"]) == ("mars-envs/bench-tree", 1)
+    assert found["complete"]
+    assert found["failed_cells"] == 0
+    assert found["tasks"] == [f"add/{n}" for n in range(1, 5)]
+    assert found["provenance"].keys() == {"command", "mars_envs", "numpy", "python"}
+    assert list(found["teams"]) == ["mixed", "good", "narrow, mostly", "bad"]
+    assert found["teams"]["mixed"]["pool"] == 7
+    assert [team["budgets"] for team in found["teams"].values()] == [
+        *([1, 2, 3, 5, 7], [1, 2, 3], [1, 2, 3], [1])
+    ]
+    for cell in found["cells"]:
+        assert cell["trees"] == 4 * 8
+        for name in ("pass_at_1", "pass_at_1_mcts", "pass_at_n"):
+            rate = cell[name]
+            assert rate["n"] == cell["tasks"] == 4
+            assert 0 <= rate["low"] <= rate["mean"] <= rate["high"] <= 1
+        assert sum(agent["share"]["mean"] for agent in cell["agents"].values()) == pytest.approx(1)
+    text = (finished / "results.json").read_text()
+    assert "NaN" not in text
+    assert str(finished) not in json.dumps(found["cells"])
+
+
+def test_what_is_in_the_pool_is_found_once_all_of_it_is_drawn(finished: Path) -> None:
+    by = {
+        (cell["team"], cell["selector"], cell["budget"]): cell
+        for cell in results(finished)["cells"]
+    }
+    for selector in results(finished)["selectors"]:
+        # The good model solves each task with two of three; the narrow one the first, with one.
+        assert by["mixed", selector, 7]["pass_at_n"]["mean"] == 1
+        assert by["good", selector, 3]["pass_at_n"]["mean"] == 1
+        assert by["narrow, mostly", selector, 3]["pass_at_n"]["mean"] == 0.25
+        assert by["bad", selector, 1]["pass_at_n"]["mean"] == 0
+        assert by["mixed", selector, 7]["node_success"]["mean"] == pytest.approx(9 / 28)
+    assert results(finished)["recorded"]["good"]["pass_at_1"]["mean"] == pytest.approx(2 / 3)
+    assert results(finished)["recorded"]["narrow, mostly"]["public"]["mean"] == pytest.approx(
+        5 / 12
+    )
+
+
+def test_one_recorded_agent_has_one_curve_whatever_is_selected(finished: Path) -> None:
+    curves: dict[str, list[Any]] = {}
+    for cell in results(finished)["cells"]:
+        if cell["team"] == "good":
+            rates = [cell[name] for name in ("pass_at_1", "pass_at_1_mcts", "pass_at_n")]
+            curves.setdefault(cell["selector"], []).append(rates)
+    assert len({json.dumps(curve) for curve in curves.values()}) == 1
+    compared = {row["team"] for row in results(finished)["comparisons"] if row["of"] == "selector"}
+    assert compared == {"mixed"}
+
+
+def test_the_number_of_workers_changes_nothing(finished: Path, place: Path) -> None:
+    out = place / "two-workers"
+    assert main(command(place, out, "--alone", "--workers", "2")) == 0
+    assert comparable(out) == comparable(finished)
+    assert (out / "tables.md").read_bytes() == (finished / "tables.md").read_bytes()
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_results(finished: Path, place: Path) -> None:
+    out = place / "killed"
+    arguments = command(place, out, "--alone", "--workers", "2")
+    start = "import sys; from mars_envs.cli import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", start, *arguments],
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    log = out / "trees.jsonl"
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if log.exists() and log.read_bytes().count(b"\n") >= 3:
+            break
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (out / "results.json").exists()
+    done_before = log.read_bytes().count(b"\n")
+    assert done_before >= 3
+    with log.open("a") as file:
+        file.write('{"cell": "mixed | pa')
+    assert main([*arguments, "--resume"]) == 0
+    assert comparable(out) == comparable(finished)
+    deadline = time.monotonic() + 60
+    while _alive(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _alive(process.pid), "workers of the killed run are left"
+
+
+def _alive(session: int) -> bool:
+    """Whether any process of a session is left."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            return True
+    return False
+
+
+def test_a_run_is_resumed_with_its_own_settings_and_files_only(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pool = tmp_path / "pool.jsonl"
+    pool.write_bytes((place / "pool.jsonl").read_bytes())
+    arguments = command(place, tmp_path / "run", agents=[f"replay:{pool}"])
+    assert main(arguments) == 0
+    assert main(arguments) == 2
+    assert "is not empty; add --resume" in capsys.readouterr().err
+    assert main([*arguments, "--resume", "--seeds", "9"]) == 2
+    assert "other settings: --seeds is 8 there and 9 here" in capsys.readouterr().err
+    pool.write_bytes((place / "pool.jsonl").read_bytes() + b"\n")
+    assert main([*arguments, "--resume"]) == 2
+    assert f"{pool} has changed since" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--preset", "nonsense"], "--preset: unknown selector 'nonsense'"),
+        (["--preset", ","], "--preset is empty"),
+        (["--preset", "no_module:nothing"], "--preset: "),
+        (["--budgets", "0"], "--budgets: expected numbers of nodes of at least 1"),
+        (["--budgets", "1,two"], "--budgets: expected numbers of nodes"),
+        (["--seeds", "0"], "--seeds must be at least 1, got 0"),
+        (["--workers", "0"], "--workers must be at least 1, got 0"),
+        (["--agents", "oracle:x"], "unknown agent 'oracle:x'"),
+        (["--agents", " ; "], "--agents is empty"),
+        (["--agents", "models:/no/such/file"], "cannot read the recordings"),
+        (["--out", "/proc/nothing/here"], "/proc/nothing"),
+        (["--resume"], "holds no run to resume"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line(
+    more: list[str], message: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(place, place / "unused", *more)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("mars-envs: ")
+    assert message in error
+    assert "Traceback" not in error
+    assert not (place / "unused").exists()
+
+
+def test_a_model_that_is_not_recorded_is_an_error_that_lists_those_that_are(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agents = [f"replay:{place}/pool.jsonl#gpt-5"]
+    assert main(command(place, place / "unused", agents=agents)) == 2
+    error = capsys.readouterr().err
+    assert "expected recordings by 'gpt-5', got only those by 'good', 'narrow, mostly'" in error
+
+
+def test_teams_are_read_with_their_names_models_and_commas(place: Path) -> None:
+    pool = place / "pool.jsonl"
+    teams = read_teams(
+        [f"models:{pool}; one = replay:{pool}#narrow, mostly", f"replay:{pool},replay:{pool}#g*"],
+        alone=True,
+    )
+    assert {team.name: [agent.label for agent in team.agents] for team in teams} == {
+        "good + narrow, mostly + bad": ["good", "narrow, mostly", "bad"],
+        "one": ["narrow, mostly"],
+        "pool + g*": ["pool", "g*"],
+        "good": ["good"],
+        "bad": ["bad"],
+        "pool": ["pool"],
+        "g*": ["g*"],
+    }
+
+
+def test_two_teams_of_one_name_are_refused(place: Path) -> None:
+    pool = place / "pool.jsonl"
+    with pytest.raises(InvalidSetting, match="two teams are called 'a'"):
+        read_teams([f"a=replay:{pool}; a=models:{pool}"])
+
+
+def test_a_curve_ends_where_the_recordings_do() -> None:
+    assert budgets_of("", 12) == [1, 2, 3, 5, 8, 12]
+    assert budgets_of("", 4) == [1, 2, 3, 4]
+    assert budgets_of("4, 1,40,60", 12) == [1, 4, 12]
+    assert budgets_of("4,1,40", None) == [1, 4, 40]
+
+
+def test_settings_have_defaults_that_work() -> None:
+    config = BenchTreeConfig()
+    assert (config.preset, config.baseline, config.seeds) == ("all", "best_of_n", 20)
