@@ -93,6 +93,7 @@ class SearchTree:
         self._best: Node | None = None
         self._counts: Counter[str] = Counter()
         self._behaviours: Counter[tuple[str, ...]] = Counter()
+        self._known_behaviours = 0
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -192,6 +193,7 @@ class SearchTree:
             self._best = node
         if node.verdict.signature:
             self._behaviours[node.verdict.signature] += 1
+            self._known_behaviours += 1
 
     def depth(self, node_id: int) -> int:
         """Return the depth of a node; the root has depth 0."""
@@ -241,6 +243,11 @@ class SearchTree:
     def alike(self, verdict: Verdict) -> int:
         """Return how many nodes behave as `verdict` says; 0 where it has no signature."""
         return self._behaviours[verdict.signature]
+
+    @property
+    def known_behaviours(self) -> int:
+        """How many nodes have a signature."""
+        return self._known_behaviours
 
     @property
     def best(self) -> Node | None:
