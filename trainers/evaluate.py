@@ -1,7 +1,7 @@
-"""What rollouts of search trees say about agents, read from the infos alone.
+"""What rollouts of search trees say about the team and its agents, read from the infos alone.
 
-A *node* is a turn whose info has `node_id`, `node_parent_id`, `score` and `solved`. `score` is what
-the search may see (public tests), `solved` the truth. All intervals resample tasks.
+All intervals resample tasks; several trees of one task are averaged first. `docs/mars2.md` defines
+every figure.
 
 Of an agent in a *shared* tree the figures describe its own nodes there. For its Pass@1 proper, play
 episodes of one node each: in a larger tree, which agent gets how many tries at which task depends
@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from .collect import CollectOptions, Episode, collect_all
-from .credit import DEGENERATE_RANGE
-from .errors import ConfigError
+from .curves import by_task, curve_estimates
 from .policies.base import Policy
-from .rollout import Rollout, Turn
+from .rollout import Rollout
 from .statistics import (
     Estimate,
     mean_estimate,
@@ -29,9 +28,42 @@ from .statistics import (
     ratio_difference,
     ratio_estimate,
 )
+from .tree_measures import (
+    MEASURES,
+    METRICS,
+    Metric,
+    RolloutTree,
+    curves,
+    is_degenerate,
+    late_fresh_try,
+    pooled,
+    read_trees,
+    refined_failure,
+)
+from .tree_shape import TreeShape, tree_shape
 
-Metric = Literal["pass_at_1", "pass_at_1_mcts", "pass_at_n", "node_success"]
-METRICS: tuple[Metric, ...] = ("pass_at_1", "pass_at_1_mcts", "pass_at_n", "node_success")
+__all__ = [
+    "METRICS",
+    "BudgetPoint",
+    "Evaluation",
+    "Metric",
+    "Scores",
+    "TreeShape",
+    "budget_curve",
+    "evaluate",
+    "improvement",
+    "summarise",
+    "task_values",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetPoint:
+    """What the trees say after their first nodes."""
+
+    pass_at_1_mcts: Estimate
+    """Of the node of highest public score so far, of equals the latest."""
+    pass_at_n: Estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +73,13 @@ class Scores:
     pass_at_1: Estimate
     """Success of answers to the root prompt."""
     pass_at_1_mcts: Estimate
-    """Success of the tree's chosen node: highest score, the latest among equals."""
+    """Success of the tree's chosen node: for the team the environment's answer, where its infos
+    name one, else (and for an agent) the highest score, the latest among equals."""
     pass_at_n: Estimate
     """Share of trees with any solved node."""
+    avg_pass1: Estimate
+    """Success over the nodes that pass all public tests, or of the chosen node where none does: the
+    figure of that name in the released code."""
     node_success: Estimate
     """Success over all nodes."""
     refine_success: Estimate
@@ -54,6 +90,10 @@ class Scores:
     refine_gain: Estimate
     """`refine_success - fresh_success`, by resampling tasks jointly."""
     nodes: int
+    shape: TreeShape
+    """Who made the nodes, how deep they lie, and where the solved ones are."""
+    curve: Mapping[int, BudgetPoint]
+    """Budget in nodes (powers of two and the largest tree) -> what the trees' first nodes say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +107,8 @@ class Evaluation:
     trees: int
     failed: int
     """Rollouts that could not be played to the end; left out everywhere else."""
+    failed_generations: int
+    """Generations that no policy could give, in all rollouts; no nodes came of them."""
 
 
 def evaluate(
@@ -91,15 +133,16 @@ def summarise(rollouts: Iterable[Rollout]) -> Evaluation:
         ConfigError: the infos describe no tree.
     """
     every = list(rollouts)
-    trees = _trees(every)
+    trees = read_trees(every)
     agents = sorted({turn.agent for tree in trees for turn in tree.nodes})
-    degenerate = _by_task(trees, lambda tree: float(_is_degenerate(tree)))
+    degenerate = _by_task(trees, lambda tree: float(is_degenerate(tree)))
     return Evaluation(
         team=_scores(trees, None),
         agents={agent: _scores(trees, agent) for agent in agents},
         degenerate_share=mean_estimate(list(degenerate.values())),
         trees=len(trees),
         failed=len(every) - len(trees),
+        failed_generations=sum(int(r.summary.get("failed_generations", 0)) for r in every),
     )
 
 
@@ -110,8 +153,8 @@ def task_values(
 
     Tasks for which there is nothing to measure are missing.
     """
-    measure = _MEASURES[metric]
-    return _by_task(_trees(rollouts), lambda tree: measure(tree.of(agent)))
+    measure = MEASURES[metric]
+    return _by_task(read_trees(rollouts), lambda tree: measure(tree.of(agent)))
 
 
 def improvement(
@@ -128,39 +171,50 @@ def improvement(
     return paired_difference([new[task] for task in common], [old[task] for task in common])
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """A rollout as its nodes, or as those of one agent; parents are looked up among all nodes."""
+def budget_curve(
+    rollouts: Iterable[Rollout], budgets: Sequence[int], *, agent: str | None = None
+) -> dict[int, BudgetPoint]:
+    """Return what the trees say after their first nodes, for each budget.
 
-    task: str
-    nodes: Sequence[Turn]
-    every_node: Sequence[Turn]
+    The first `b` nodes are the tree of budget `b` where nodes were asked for one at a time and
+    nothing knows the budget; see `trainers.curves`.
 
-    def of(self, agent: str | None) -> _Tree:
-        if agent is None:
-            return self
-        own = [turn for turn in self.every_node if turn.agent == agent]
-        return _Tree(self.task, own, self.every_node)
+    Args:
+        rollouts: trees of search.
+        budgets: in nodes of the whole tree, 1 or more each.
+        agent: count its own nodes only; without, everybody's.
 
-
-def _trees(rollouts: Iterable[Rollout]) -> list[_Tree]:
-    trees = []
-    for rollout in rollouts:
-        if rollout.outcome == "failed":
-            continue
-        for turn in rollout.turns:
-            missing = {"node_id", "node_parent_id", "score", "solved"} - turn.info.keys()
-            if missing:
-                raise ConfigError(
-                    f"{rollout.env_id}: an evaluation of trees needs {sorted(missing)} in the "
-                    f"infos, got {sorted(turn.info)}"
-                )
-        nodes = [turn for turn in rollout.turns if int(turn.info["node_id"]) >= 0]
-        trees.append(_Tree(rollout.task_id or rollout.group_id, nodes, nodes))
-    return trees
+    Returns:
+        Budget -> figures. `n` counts the tasks that have a tree of that size with a node of the
+        agent; a tree that ended for another reason than its budget of nodes stays as it ended.
+    """
+    return _curve([tree.of(agent) for tree in read_trees(rollouts)], budgets)
 
 
-def _by_task(trees: Iterable[_Tree], measure: Callable[[_Tree], float | None]) -> dict[str, float]:
+def _curve(trees: Sequence[RolloutTree], budgets: Sequence[int]) -> dict[int, BudgetPoint]:
+    if not trees:
+        return {}
+    points = [curves(tree, budgets) for tree in trees]
+    tasks = [tree.task for tree in trees]
+    chosen, some = (
+        curve_estimates(by_task([point[metric] for point in points], tasks))
+        for metric in ("pass_at_1_mcts", "pass_at_n")
+    )
+    return {
+        budget: BudgetPoint(pass_at_1_mcts=first, pass_at_n=second)
+        for budget, first, second in zip(budgets, chosen, some, strict=True)
+    }
+
+
+def _doubling(largest: int) -> list[int]:
+    """Return 1, 2, 4, ... below `largest`, and `largest`; nothing where that is 0."""
+    powers = [1 << step for step in range(largest.bit_length())]
+    return sorted({*(power for power in powers if power < largest), largest} - {0})
+
+
+def _by_task(
+    trees: Iterable[RolloutTree], measure: Callable[[RolloutTree], float | None]
+) -> dict[str, float]:
     values: dict[str, list[float]] = defaultdict(list)
     for tree in trees:
         value = measure(tree)
@@ -169,85 +223,20 @@ def _by_task(trees: Iterable[_Tree], measure: Callable[[_Tree], float | None]) -
     return {task: float(np.mean(own)) for task, own in values.items()}
 
 
-def _scores(trees: Sequence[_Tree], agent: str | None) -> Scores:
+def _scores(trees: Sequence[RolloutTree], agent: str | None) -> Scores:
     own = [tree.of(agent) for tree in trees]
     means = {
         metric: mean_estimate(list(_by_task(own, measure).values()))
-        for metric, measure in _MEASURES.items()
+        for metric, measure in MEASURES.items()
     }
-    refine, fresh = _pooled(own, _refinements), _pooled(own, _fresh_tries)
+    refine, fresh = pooled(own, refined_failure), pooled(own, late_fresh_try)
+    largest = max((len(tree.every_node) for tree in trees), default=0)
     return Scores(
         **means,
         refine_success=ratio_estimate(*refine),
         fresh_success=ratio_estimate(*fresh),
         refine_gain=ratio_difference(refine, fresh),
         nodes=sum(len(tree.nodes) for tree in own),
+        curve=_curve(own, _doubling(largest)),
+        shape=tree_shape(own),
     )
-
-
-def _pooled(
-    trees: Sequence[_Tree], choose: Callable[[_Tree], list[Turn]]
-) -> tuple[list[float], list[float]]:
-    """Return each task's successes and tries among the chosen nodes; all tasks, in one order."""
-    sums = dict.fromkeys((tree.task for tree in trees), 0.0)
-    counts = dict.fromkeys(sums, 0.0)
-    for tree in trees:
-        for node in choose(tree):
-            sums[tree.task] += _solved(node)
-            counts[tree.task] += 1
-    return list(sums.values()), list(counts.values())
-
-
-def _refinements(tree: _Tree) -> list[Turn]:
-    failed = {int(n.info["node_id"]) for n in tree.every_node if not _solved(n)}
-    return [node for node in tree.nodes if int(node.info["node_parent_id"]) in failed]
-
-
-def _fresh_tries(tree: _Tree) -> list[Turn]:
-    first_failure = min(
-        (int(node.info["node_id"]) for node in tree.every_node if not _solved(node)),
-        default=None,
-    )
-    if first_failure is None:
-        return []
-    return [n for n in tree.nodes if _is_fresh(n) and int(n.info["node_id"]) > first_failure]
-
-
-def _is_fresh(node: Turn) -> bool:
-    return int(node.info["node_parent_id"]) == -1
-
-
-def _solved(node: Turn) -> bool:
-    return bool(node.info["solved"])
-
-
-def _success(nodes: Sequence[Turn]) -> float | None:
-    return float(np.mean([_solved(node) for node in nodes])) if nodes else None
-
-
-def _root_success(tree: _Tree) -> float | None:
-    return _success([node for node in tree.nodes if _is_fresh(node)])
-
-
-def _chosen_success(tree: _Tree) -> float | None:
-    if not tree.nodes:
-        return None
-    best = max(tree.nodes, key=lambda n: (float(n.info["score"]), int(n.info["node_id"])))
-    return float(_solved(best))
-
-
-def _any_success(tree: _Tree) -> float | None:
-    return float(any(_solved(node) for node in tree.nodes)) if tree.nodes else None
-
-
-def _is_degenerate(tree: _Tree) -> bool:
-    rewards = [node.reward for node in tree.nodes]
-    return not rewards or max(rewards) - min(rewards) < DEGENERATE_RANGE
-
-
-_MEASURES: dict[Metric, Callable[[_Tree], float | None]] = {
-    "pass_at_1": _root_success,
-    "pass_at_1_mcts": _chosen_success,
-    "pass_at_n": _any_success,
-    "node_success": lambda tree: _success(tree.nodes),
-}

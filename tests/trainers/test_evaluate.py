@@ -12,7 +12,8 @@ import pytest
 from trainers import Generation, Rollout, Turn
 from trainers.collect import Episode
 from trainers.errors import ConfigError
-from trainers.evaluate import evaluate, improvement, summarise, task_values
+from trainers.evaluate import budget_curve, evaluate, improvement, summarise, task_values
+from trainers.statistics import mean_estimate
 
 
 def make_tree(
@@ -56,6 +57,13 @@ TREES = [
 ]
 
 
+def with_info(rollout: Rollout, **info: object) -> Rollout:
+    """Add to the infos of a rollout's last turn."""
+    *turns, last = rollout.turns
+    changed = dataclasses.replace(last, info={**last.info, **info})  # type: ignore[dict-item]
+    return dataclasses.replace(rollout, turns=(*turns, changed))
+
+
 def test_the_team_is_scored_over_all_nodes() -> None:
     team = summarise(TREES).team
     assert team.pass_at_1.mean == pytest.approx((0 + 0.5 + 0) / 3)
@@ -90,6 +98,82 @@ def test_refining_a_failure_is_compared_with_trying_afresh() -> None:
 def test_a_parent_may_be_another_agents_node() -> None:
     b = summarise([make_tree("t", [("a", -1, 0.0, False), ("b", 0, 1.0, True)])]).agents["b"]
     assert b.refine_success.mean == 1.0
+
+
+def test_the_released_figure_averages_the_nodes_that_pass_all_public_tests() -> None:
+    team = summarise(TREES).team
+    # t1: its one passing node is right. t2: one of two. t3: none passes, and the chosen is wrong.
+    assert team.avg_pass1.mean == pytest.approx((1 + 0.5 + 0) / 3)
+    assert task_values(TREES, "avg_pass1", agent="b") == {"t1": 0.0, "t2": 1.0, "t3": 0.0}
+
+
+def test_the_environments_answer_counts_where_it_names_one() -> None:
+    # Among equals the latest would be chosen, which is wrong; a reward model knew better.
+    assert task_values([TREES[1]], "pass_at_1_mcts") == {"t2": 0.0}
+    named = with_info(TREES[1], best_node_id=0)
+    assert task_values([named], "pass_at_1_mcts") == {"t2": 1.0}
+    assert task_values([named], "pass_at_1_mcts", agent="a") == {"t2": 0.0}
+    nothing = with_info(TREES[1], best_node_id=-2)
+    assert task_values([nothing], "pass_at_1_mcts") == {"t2": 0.0}
+
+
+def test_the_shape_of_trees_is_told_by_depth_and_by_agent() -> None:
+    evaluation = summarise(TREES)
+    shape = evaluation.team.shape
+    # Depths of t1: 1 1 2 3; of t2: 1 1 2; of t3: 1 2.
+    assert {level: share.mean for level, share in shape.depth_share.items()} == pytest.approx(
+        {1: 5 / 9, 2: 3 / 9, 3: 1 / 9}
+    )
+    assert {level: rate.mean for level, rate in shape.solved_by_depth.items()} == pytest.approx(
+        {1: 1 / 5, 2: 1 / 3, 3: 0.0}
+    )
+    assert [rate.n for rate in shape.solved_by_depth.values()] == [3, 3, 1]
+    assert shape.mean_depth.mean == pytest.approx((5 + 2 * 3 + 3) / 9)
+    assert shape.refine_share.mean == pytest.approx(4 / 9)
+    assert shape.node_share.mean == 1.0
+    assert evaluation.agents["a"].shape.node_share.mean == pytest.approx(5 / 9)
+    assert evaluation.agents["b"].shape.refine_share.mean == pytest.approx(2 / 4)
+
+
+def test_a_curve_says_what_the_first_nodes_of_each_tree_say() -> None:
+    curve = summarise(TREES).team.curve
+    assert list(curve) == [1, 2, 4]
+    assert curve[1].pass_at_n.mean == pytest.approx(1 / 3)  # t2's first node
+    assert curve[1].pass_at_1_mcts.mean == pytest.approx(1 / 3)
+    assert curve[2].pass_at_1_mcts.mean == 0.0  # t2's second node takes its place, wrongly
+    assert curve[4].pass_at_n.mean == 1.0
+    assert curve[4].pass_at_n.n == 1  # only t1 has four nodes
+    points = budget_curve(TREES, [3])
+    assert points[3].pass_at_n.mean == 1.0
+    assert points[3].pass_at_n.n == 2
+    assert budget_curve([], [1, 2]) == {}
+
+
+def test_a_tree_that_ended_for_good_stays_as_it_ended() -> None:
+    reasons = ("nodes", "solved", "agents")
+    short = [
+        with_info(tree, stop_reason=reason) for tree, reason in zip(TREES, reasons, strict=True)
+    ]
+    point = budget_curve(short, [9])[9]
+    assert point.pass_at_n == mean_estimate([1.0, 0.0])  # t2 and t3; t1 used its budget up
+
+
+def test_an_agents_curve_counts_its_own_nodes_among_the_first() -> None:
+    curve = budget_curve(TREES, [1, 2, 3], agent="b")
+    assert (curve[1].pass_at_n.mean, curve[1].pass_at_n.n) == (1.0, 1)  # elsewhere b has no node
+    assert curve[2].pass_at_n == mean_estimate([0.0, 1.0, 0.0])
+    assert curve[3].pass_at_n == mean_estimate([0.0, 1.0])  # t3 has two nodes
+
+
+def test_generations_that_failed_are_counted() -> None:
+    failing = dataclasses.replace(TREES[0], summary={"failed_generations": 3})
+    assert summarise([failing, TREES[1]]).failed_generations == 3
+
+
+def test_a_tree_with_a_hole_is_refused() -> None:
+    holed = dataclasses.replace(TREES[0], turns=TREES[0].turns[1:])
+    with pytest.raises(ConfigError, match="node 2 refines node 0, which is not there"):
+        summarise([holed])
 
 
 def test_trees_without_spread_are_counted() -> None:
