@@ -35,6 +35,13 @@ def test_the_figures_of_a_small_tree() -> None:
     assert (summary.root_children, summary.refinements) == (2, 4)
     assert (summary.repairs, summary.breakages) == (1, 1)
     assert (summary.max_depth, summary.mean_depth) == (3, pytest.approx(12 / 6))
+    assert summary.descents == 0 + 0 + 1 + 2 + 2 + 1
+    assert summary.depth_nodes == {1: 2, 2: 2, 3: 2}
+    assert summary.depth_solved == {1: 1, 2: 1, 3: 1}
+    assert summary.any_curve == (False, True, True, True, True, True)
+    # By public score, of equals the latest: 0, 1, 2, 3, and then nobody does as well.
+    assert summary.best_curve == (False, True, True, True, True, True)
+    assert summary.avg_pass1 == 1.0
     assert summary.agent_nodes == {"a": 3, "b": 3}
     assert summary.agent_solved == {"a": 0, "b": 3}
 
@@ -43,6 +50,23 @@ def test_the_answer_is_chosen_by_public_score_though_another_node_is_right() -> 
     summary = summarize(grown((ROOT, "a", 0.5, True), (ROOT, "a", 1.0, False)))
     assert summary.best_solved is False
     assert summary.any_solved is True
+
+
+def test_the_chosen_node_may_get_worse_with_a_larger_budget() -> None:
+    summary = summarize(
+        grown((ROOT, "a", 0.5, True), (ROOT, "b", 1.0, False), (ROOT, "a", 1.0, True))
+    )
+    assert summary.best_curve == (True, False, True)
+    assert summary.any_curve == (True, True, True)
+    assert summary.avg_pass1 == 0.5  # of the two nodes that pass all public tests
+
+
+def test_the_answer_may_be_chosen_by_the_search() -> None:
+    tree = grown((ROOT, "a", 0.5, True), (ROOT, "a", 0.5, False))
+    assert summarize(tree).best_solved is False
+    assert summarize(tree, answer=tree[0]).best_solved is True
+    # No node passes all public tests: then the answer speaks for the tree.
+    assert (summarize(tree).avg_pass1, summarize(tree, answer=tree[0]).avg_pass1) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("solved", [True, False])

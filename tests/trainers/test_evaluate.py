@@ -7,8 +7,12 @@ import math
 from collections.abc import Sequence
 from types import ModuleType
 
+import numpy as np
 import pytest
 
+from mars_envs.metrics import summarize
+from mars_envs.tree_search import SearchTree
+from mars_envs.tree_search.tree import verdict_of_score
 from trainers import Generation, Rollout, Turn
 from trainers.collect import Episode
 from trainers.errors import ConfigError
@@ -231,3 +235,28 @@ def test_an_evaluation_plays_its_episodes_itself(toy: ModuleType) -> None:
     assert result.team.pass_at_n.mean == 0.25  # "w" is right for task "a" only
     assert result.degenerate_share.mean == 1.0
     assert set(result.agents) == {"coder_0", "coder_1"}
+
+
+def test_infos_say_the_same_of_a_tree_as_the_tree_itself() -> None:
+    rng = np.random.default_rng(0)
+    for case in range(20):
+        tree, nodes = SearchTree(), []
+        for node in range(rng.integers(1, 9)):
+            parent, score = int(rng.integers(-1, node)), float(rng.choice([0.0, 0.5, 1.0]))
+            right = bool(score == 1.0 and rng.random() < 0.5)
+            nodes.append((str(rng.choice(["a", "b"])), parent, score, right))
+            verdict = dataclasses.replace(verdict_of_score(score), solved=right)
+            tree.add(parent, nodes[-1][0], verdict)
+        summary, team = summarize(tree), summarise([make_tree(f"t{case}", nodes)]).team
+        assert team.pass_at_1_mcts.mean == summary.best_solved
+        assert team.pass_at_n.mean == summary.any_solved
+        assert team.avg_pass1.mean == pytest.approx(summary.avg_pass1)
+        assert team.node_success.mean == pytest.approx(summary.pass1)
+        assert team.shape.mean_depth.mean - 1 == pytest.approx(summary.descents / summary.nodes)
+        for depth, rate in team.shape.solved_by_depth.items():
+            assert rate.mean == pytest.approx(
+                summary.depth_solved[depth] / summary.depth_nodes[depth]
+            )
+        for budget, point in team.curve.items():
+            assert point.pass_at_1_mcts.mean == summary.best_curve[budget - 1]
+            assert point.pass_at_n.mean == summary.any_curve[budget - 1]
