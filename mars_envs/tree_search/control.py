@@ -17,6 +17,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ..errors import PoolExhausted, ProtocolError
+from .drawing import tree_to_image
 from .families import resolve_coders
 from .rendering import tree_to_text
 from .rows import Layout, TreeRows
@@ -53,7 +54,7 @@ class TreeControlEnv(gymnasium.Env[Observation, Any]):
         invalid_action: "waste": an action that the mask forbids spends one expansion and makes no
             node (`info["invalid"]`), as unmasked learners and Gymnasium's checkers need; "error":
             it raises ValueError and changes nothing.
-        render_mode: "ansi", "human" or None.
+        render_mode: "ansi" (text), "human" (printed), "rgb_array" (see `drawing`) or None.
 
     Raises:
         ValueError: an option out of range or of an unknown name.
@@ -70,7 +71,7 @@ class TreeControlEnv(gymnasium.Env[Observation, Any]):
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # Gymnasium's is no ClassVar
-        "render_modes": ["ansi", "human"],
+        "render_modes": ["ansi", "human", "rgb_array"],
         "render_fps": 4,
     }
 
@@ -185,14 +186,16 @@ class TreeControlEnv(gymnasium.Env[Observation, Any]):
         """Return the action that stands for a parent and an agent."""
         return (choice.parent_id + 1) * len(self.agents) + self.agents.index(choice.agent)
 
-    def render(self) -> str | None:
-        """Return the tree as text ("ansi"), or print it ("human")."""
+    def render(self) -> str | NDArray[np.uint8] | None:
+        """Return the tree as text ("ansi") or as a picture ("rgb_array"), or print it ("human")."""
         if self.render_mode is None:
             gymnasium.logger.warn("render() does nothing: the environment has no render_mode")
             return None
         if self.render_mode == "human":
             self._show()
             return None
+        if self.render_mode == "rgb_array":
+            return tree_to_image(self.tree, self.agents)
         return self._text()
 
     @property

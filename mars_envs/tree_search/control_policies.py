@@ -73,11 +73,8 @@ class SelectorPolicy:
         if self._env is None:
             raise ProtocolError("call begin(env, seed) before act()")
         self._tell(self._env)
-        of_agents = mask.reshape(self._env.budget, -1)
-        for index, agent in enumerate(self._env.agents):
-            if not of_agents[:, index].any() and agent in self._search.live_agents:
-                self._search.retire(agent)
-        self._asked = self._search.ask()[0]
+        allowed = {self._env.choice(int(action)).agent for action in np.flatnonzero(mask)}
+        self._asked = self._search.ask(agents=allowed)[0]
         return self._env.action(Choice(self._asked.parent_id, self._asked.agent))
 
     def _tell(self, env: TreeControlEnv) -> None:

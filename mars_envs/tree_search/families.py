@@ -8,16 +8,48 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+
 from ..errors import InvalidSetting
 from ..importing import import_object, is_importable
-from .simulated import Coder, Outcome, RecordedTasks, SimulatedTasks, TaskSource
+from .simulated import Coder, Outcome, RecordedTasks, SimulatedTask, SimulatedTasks, TaskSource
 
 _EASE = (2.0, 1.0)
 
-FAMILIES: dict[str, TaskSource] = {
+
+@dataclass(frozen=True, slots=True)
+class MixedTasks:
+    """Draws a family for every task, and which of its coders each name stands for.
+
+    So it has to be found out in every tree anew who is good at what.
+
+    Args:
+        families: of one size of team and one number of public tests.
+    """
+
+    families: tuple[SimulatedTasks, ...]
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """One name for each place in the team: `coder_0` and so on."""
+        return tuple(f"coder_{index}" for index in range(len(self.families[0].agents)))
+
+    def draw(self, rng: np.random.Generator) -> SimulatedTask:
+        """Draw a family, a task of it, and an order of its coders."""
+        task = self.families[int(rng.integers(len(self.families)))].draw(rng)
+        coders = list(task.coders.values())
+        order = rng.permutation(len(coders))
+        return SimulatedTask(
+            {name: coders[index] for name, index in zip(self.agents, order, strict=True)},
+            task.public_tests,
+        )
+
+
+_SINGLE: dict[str, SimulatedTasks] = {
     # One drafts well and mends badly, the other the reverse, and only where little is missing.
     "specialists": SimulatedTasks(
         {
@@ -50,6 +82,7 @@ FAMILIES: dict[str, TaskSource] = {
         ease=_EASE,
     ),
 }
+FAMILIES: dict[str, TaskSource] = {**_SINGLE, "mixed": MixedTasks(tuple(_SINGLE.values()))}
 
 
 def resolve_coders(coders: str | TaskSource) -> TaskSource:

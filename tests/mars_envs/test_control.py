@@ -80,7 +80,7 @@ def play(env: TreeControlEnv, seed: int) -> list[tuple[Any, float, bool, dict[st
     return steps
 
 
-@pytest.mark.parametrize("mode", [None, "ansi", "human"])
+@pytest.mark.parametrize("mode", [None, "ansi", "human", "rgb_array"])
 def test_gymnasium_s_checker_passes_and_no_warning_is_left(mode: str | None) -> None:
     check_env(gym.make(GYM_ID, render_mode=mode, budget=3).unwrapped)
 
