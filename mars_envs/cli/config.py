@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..errors import InvalidSetting
-from ..tasks.load import Format
+from ..tasks.formats import Format
 
 Backend = Literal["auto", "docker", "bubblewrap"]
 Tests = Literal["auto", "all", "public", "hidden", "recorded"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -291,7 +292,12 @@ def sandbox_cases(package: ModuleType, task: CodeTask, tests: Iterable[Test]) ->
             )
         elif isinstance(test, FunctionCall):
             case = package.FunctionCase.from_json_lines(
-                test.name, task.entry_point, test.arguments, test.expected, checker=value_checker
+                test.name,
+                task.entry_point,
+                test.arguments,
+                test.expected,
+                alternatives=tuple(map(json.loads, test.alternatives)),
+                checker=value_checker,
             )
         else:
             case = package.StdioCase(

@@ -73,6 +73,8 @@ class FunctionCall:
     """The positional arguments, one JSON value a line."""
     expected: str
     """The return value, as JSON."""
+    alternatives: tuple[str, ...] = ()
+    """Further right values, as JSON: some data sets wrap the value in a list of one item."""
 
     def __post_init__(self) -> None:
         _check_json(
@@ -80,6 +82,7 @@ class FunctionCall:
             "the expected one",
             *filter(str.strip, self.arguments.split("\n")),
             self.expected,
+            *self.alternatives,
         )
 
 

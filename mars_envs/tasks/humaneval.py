@@ -10,13 +10,15 @@ from __future__ import annotations
 import ast
 import doctest
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import InvalidTask
 from ..parsing import parse
-from .code import AssertBody, CodeTask
-from .records import Record, read_records
+from .code import AssertBody, CodeTask, Test
+from .files import read_records
+from .numpy_free import without_numpy
+from .records import Record
 
 REQUIRED = ("task_id", "prompt", "entry_point", "test")
 """Fields by which the format is recognised."""
@@ -38,11 +40,28 @@ def task_from_record(record: Record, *, public_tests: Mapping[str, str] | None =
     Raises:
         InvalidTask: a field is missing or wrong, or the code in one does not parse.
     """
+    test = record.filled("test")
+    _parse(record, "test", test)
+    hidden = AssertBody(name="hidden", body=without_numpy(test))
+    return task_with_hidden(record, (hidden,), public_tests=public_tests)
+
+
+def task_with_hidden(
+    record: Record, hidden: Sequence[Test], *, public_tests: Mapping[str, str] | None = None
+) -> CodeTask:
+    """Build a task from the prompt of a problem and its hidden tests.
+
+    Args:
+        record: has `task_id`, `prompt` and `entry_point`.
+        hidden: its tests.
+        public_tests: as for `task_from_record`.
+
+    Raises:
+        InvalidTask: a field is missing or wrong.
+    """
     task_id = record.filled("task_id")
     prompt = record.filled("prompt")
     entry_point = record.filled("entry_point")
-    test = record.filled("test")
-    _parse(record, "test", test)
     function = next(
         (
             node
@@ -55,7 +74,6 @@ def task_from_record(record: Record, *, public_tests: Mapping[str, str] | None =
         raise record.error(
             "entry_point", "the name of a function that `prompt` opens", fix="correct the name"
         )
-    hidden = AssertBody(name="hidden", body=test)
     bodies = split_asserts((public_tests or {}).get(task_id, ""), entry_point)
     if not bodies:
         docstring = ast.get_docstring(function) or ""
@@ -67,8 +85,8 @@ def task_from_record(record: Record, *, public_tests: Mapping[str, str] | None =
     return CodeTask(
         task_id=task_id,
         statement=prompt,
-        public=public or (hidden,),
-        hidden=(hidden,) if public else (),
+        public=public or tuple(hidden),
+        hidden=tuple(hidden) if public else (),
         entry_point=entry_point,
         helpers=prompt,
         time_limit_s=TIME_LIMIT_S,

@@ -1,8 +1,9 @@
 """Our own format: one `CodeTask` per line of JSON, with every field of the dataclass.
 
 A test is `{"kind": "stdio", "name", "input", "expected"}`, `{"kind": "assert", "name", "body"}` or
-`{"kind": "call", "name", "arguments", "expected"}`, a probe `{"name", "input"}`; `task_id`,
-`statement` and `public` are needed, everything else has the defaults of `CodeTask`.
+`{"kind": "call", "name", "arguments", "expected"}`, perhaps with `alternatives`, a probe `{"name",
+"input"}`; `task_id`, `statement` and `public` are needed, everything else has the defaults of
+`CodeTask`.
 """
 
 from __future__ import annotations
@@ -104,7 +105,10 @@ def save_tasks(path: str | Path, tasks: Iterable[CodeTask]) -> None:
 
 
 def _test_to_json(test: Test) -> dict[str, Any]:
-    return {"kind": _KINDS[type(test)], **dataclasses.asdict(test)}
+    data = {"kind": _KINDS[type(test)], **dataclasses.asdict(test)}
+    if not data.get("alternatives", True):
+        del data["alternatives"]
+    return data
 
 
 def _test(record: Record) -> Test:
@@ -123,6 +127,7 @@ def _test(record: Record) -> Test:
             name=record.filled("name"),
             arguments=record.text("arguments"),
             expected=record.filled("expected"),
+            alternatives=tuple(record.strings("alternatives", required=False)),
         )
     raise record.error("kind", '"stdio", "assert" or "call"', fix="name the kind of test")
 

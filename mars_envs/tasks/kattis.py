@@ -17,6 +17,10 @@ from .records import Record
 REQUIRED = ("id", "statement", "tests", "checker")
 """Fields by which the format is recognised."""
 
+DEFAULT_TIME_LIMIT_S = 10.0
+"""CPU seconds per test of a package that publishes no limit: Kattis would derive one from compiled
+submissions, which are not run here."""
+
 MEMORY_MB = 1024
 """The packages publish no limit of their own; this is Kattis' usual one."""
 
@@ -47,15 +51,18 @@ def task_from_record(record: Record) -> CodeTask:
         (samples if child.flag("sample", False) else secret).append(case)
     oracle = not samples or not secret
     limit = "time_limit_s" if record.has("time_limit_s") else "time_limit_s_suggested"
+    checker = record.child("checker")
+    program = checker.filled("source") if checker.data.get("type") == "program" else ""
     return CodeTask(
         task_id=record.filled("id"),
         statement=_statement(record.filled("statement"), [] if oracle else samples),
         public=tuple(samples or secret),
         hidden=() if oracle else tuple(secret),
-        rule=_rule(record.child("checker")),
+        rule=OutputRule() if program else _rule(checker),
+        checker=program,
         groups=_groups(record, [case.name for case in (*samples, *secret)]),
         time_limit_s=record.number(limit),
-        memory_mb=MEMORY_MB,
+        memory_mb=int(record.number("memory_mb", MEMORY_MB)),
         oracle=oracle,
         show_tests=not oracle,
         meta={
@@ -101,7 +108,9 @@ def _rule(checker: Record) -> OutputRule:
     """Read the checker: the default validator of the problem package format, with its flags."""
     if checker.text("type") != "tokens":
         raise checker.error(
-            "type", '"tokens"', fix="problems with a checker program of their own cannot be used"
+            "type",
+            '"tokens", or "program" with a checker in Python as its `source`',
+            fix="problems with another checker of their own cannot be used",
         )
     case_sensitive = checker.flag("case_sensitive", False)
     space_sensitive = checker.flag("space_sensitive", False)

@@ -1,47 +1,29 @@
 """`load_tasks`: one way in for every source of programming tasks.
 
-A source is a built-in name, a JSONL file, a `module:function` that makes tasks, or tasks. Formats
-of files are told apart by the fields of their records.
+A source is a built-in name, a file, a folder, a data set on a Hugging Face hub, a `module:function`
+that makes tasks, or tasks. Formats are told apart by the fields of each record (see `formats`).
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from ..errors import InvalidTask
 from ..importing import import_object, is_importable
-from . import humaneval, jsonl, kattis, mbpp, repair
+from . import humaneval
 from .code import CodeTask
-from .records import Record, read_records
+from .files import read_records
+from .formats import Format, build_task
+from .hub import PREFIX, parse_name, read_hub
+from .options import LoadOptions, day, with_query
+from .records import Record
+from .split import in_window, split_tests
 
 _log = logging.getLogger(__name__)
-
-Format = Literal[
-    "auto", "kattis", "humaneval", "humanevalpack", "mbpp_plus", "mbpp", "quixbugs", "code_task"
-]
-
-_REQUIRED: dict[str, tuple[str, ...]] = {
-    "code_task": jsonl.REQUIRED,
-    "humaneval": humaneval.REQUIRED,
-    "humanevalpack": repair.REQUIRED_PACK,
-    "kattis": kattis.REQUIRED,
-    "mbpp": mbpp.REQUIRED_CHECK,
-    "mbpp_plus": mbpp.REQUIRED_PLUS,
-    "quixbugs": repair.REQUIRED_QUIXBUGS,
-}
-
-_BUILD: dict[str, Callable[[Record], CodeTask]] = {
-    "code_task": jsonl.task_from_record,
-    "humanevalpack": repair.task_from_pack_record,
-    "kattis": kattis.task_from_record,
-    "mbpp": mbpp.task_from_check_record,
-    "mbpp_plus": mbpp.task_from_plus_record,
-    "quixbugs": repair.task_from_quixbugs_record,
-}
 
 _SHOWN_PROBLEMS = 10
 
@@ -52,35 +34,175 @@ def load_tasks(
     public_tests: str | os.PathLike[str] | None = None,
     format: Format = "auto",  # the word users know
     on_error: Literal["raise", "skip"] = "raise",
+    limit: int | None = None,
+    public_count: int | None = None,
+    split_seed: int | None = None,
+    start_date: str | None = None,
+    end_date: str | None = None,
+    difficulty: str | None = None,
+    language: str = "en",
+    split: str | None = None,
+    name: str | None = None,
+    revision: str | None = None,
 ) -> Sequence[CodeTask]:
     """Load programming tasks.
 
     Args:
-        source: a built-in family (`"tiny_code"`, `"tiny_code:held_out"`), the path of a `.jsonl`
-            file, `"module:function"` (called without arguments), or tasks, which are checked.
+        source: a built-in family (`"tiny_code"`, `"tiny_code:held_out"`); the path of a file
+            (`.jsonl`, `.json`, both also with `.gz`, `.parquet`), of a Kattis-style package (a
+            folder or a `.zip`), or of a folder with any of these; a data set on a hub,
+            `"hf:ORG/NAME[/FILE][:CONFIG][@REVISION][#SPLIT]"`; `"module:function"` (called without
+            arguments); or tasks, which are checked. The options below may stand behind a name:
+            `"problems.jsonl?limit=10&public_count=2"`.
         public_tests: for HumanEval records, a file in HumanEvalPack's layout with public tests.
-        format: how to read a file; `"auto"` tells each record's format by its fields.
+        format: how to read records; `"auto"` tells each record's format by its fields.
         on_error: `"raise"` lists every bad record; `"skip"` leaves them out and logs how many.
+        limit: how many tasks, from the front; reading stops there.
+        public_count: how many tests become public where a data set has one set only; the others
+            are hidden. None: search and reward share them, unseen, and the task is an `oracle` one.
+        split_seed: draws these tests; None: the first ones.
+        start_date: the first day, as in 2025-01-31, of the contests that tasks come from.
+        end_date: the last day.
+        difficulty: of the tasks, in the words of the data set.
+        language: of the statements of packages that have several.
+        split: of a data set on a hub.
+        name: of its config.
+        revision: of it: a branch, a tag or a commit.
 
     Returns:
         At least one task, in the order of the source, no id twice.
 
     Raises:
         InvalidTask: the source cannot be used; the message says where and how to mend it.
+        ValueError: an option has a value that it cannot have.
     """
-    if on_error not in ("raise", "skip"):
-        raise ValueError(f'on_error must be "raise" or "skip", got {on_error!r}')
-    if format != "auto" and format not in _REQUIRED:
-        raise ValueError(f"format must be auto, {', '.join(_REQUIRED)}, got {format!r}")
+    options = LoadOptions(
+        public_tests=None if public_tests is None else os.fspath(public_tests),
+        format=format,
+        on_error=on_error,
+        limit=limit,
+        public_count=public_count,
+        split_seed=split_seed,
+        start_date=start_date,
+        end_date=end_date,
+        difficulty=difficulty,
+        language=language,
+        split=split,
+        name=name,
+        revision=revision,
+    )
     if not isinstance(source, str | os.PathLike):
-        return _checked(source, "the tasks passed in")
+        return _checked(source, "the tasks passed in", options)
     text = os.fspath(source)
+    if "?" in text and not Path(text).exists():
+        text, _, query = text.partition("?")
+        options = with_query(options, query)
     if text == "tiny_code" or text.startswith("tiny_code:"):
-        return _built_in(text)
-    path = Path(text)
-    if is_importable(text) and not path.exists():
-        return _from_callable(text)
-    return _from_file(path, public_tests=public_tests, format=format, skip=on_error == "skip")
+        return _built_in(text)[: options.limit]
+    if is_importable(text) and not text.startswith(PREFIX) and not Path(text).exists():
+        return _from_callable(text, options)
+    tasks, problems = read_tasks(text, options)
+    if problems and (options.on_error != "skip" or not tasks):
+        raise _summary(text, problems, len(tasks))
+    if problems:
+        _log.warning(
+            "%s: left out %d of %d records; the first: %s",
+            text,
+            len(problems),
+            len(problems) + len(tasks),
+            problems[0],
+        )
+    if not tasks:
+        raise InvalidTask(
+            f"{text}: no task is from the days and of the difficulty asked for (start_date, "
+            "end_date, difficulty); widen them"
+        )
+    return tuple(tasks)
+
+
+def read_task_file(
+    path: Path, *, public_tests: str | os.PathLike[str] | None = None, format: Format = "auto"
+) -> tuple[list[CodeTask], list[InvalidTask]]:
+    """Read tasks from a file or folder, and what is wrong with the records that cannot be used.
+
+    Raises:
+        InvalidTask: it cannot be read or is empty.
+    """
+    bodies = None if public_tests is None else os.fspath(public_tests)
+    return read_tasks(os.fspath(path), LoadOptions(public_tests=bodies, format=format))
+
+
+def read_tasks(source: str, options: LoadOptions) -> tuple[list[CodeTask], list[InvalidTask]]:
+    """Read tasks from files or a hub, and what is wrong with the records that cannot be used.
+
+    Args:
+        source: a path, or the name of a data set.
+        options: what to read of it.
+
+    Raises:
+        InvalidTask: it cannot be read or is empty.
+    """
+    bodies = (
+        None
+        if options.public_tests is None
+        else humaneval.read_public_tests(Path(options.public_tests))
+    )
+    tasks: list[CodeTask] = []
+    problems: list[InvalidTask] = []
+    first_place: dict[str, str] = {}
+    empty = True
+    for record in _records(source, options):
+        empty = False
+        if isinstance(record, InvalidTask):
+            problems.append(record)
+            continue
+        try:
+            task = build_task(record, options.format, public_tests=bodies)
+            if task.task_id in first_place:
+                raise InvalidTask(
+                    f"{record.place}: the task id {task.task_id!r} came before, in "
+                    f"{first_place[task.task_id]}; give each task an id of its own"
+                )
+        except InvalidTask as problem:
+            problems.append(problem)
+            continue
+        place = record.place
+        first_place[task.task_id] = place.removeprefix(f"{source}, ")
+        if _wanted(task, options):
+            tasks.append(_split(task, options))
+            if len(tasks) == options.limit:
+                break
+    if empty:
+        raise InvalidTask(f"{source}: expected one JSON object per line, got an empty file")
+    return tasks, problems
+
+
+def _records(source: str, options: LoadOptions) -> Iterator[Record | InvalidTask]:
+    if source.startswith(PREFIX):
+        name = parse_name(source, name=options.name, revision=options.revision, split=options.split)
+        return read_hub(name, language=options.language)
+    for field in ("name", "revision", "split"):
+        if getattr(options, field) is not None:
+            raise InvalidTask(
+                f"{source}: `{field}` is for data sets of a hub; leave it out, or name one as "
+                f"{PREFIX}ORG/NAME"
+            )
+    return read_records(Path(source), language=options.language)
+
+
+def _wanted(task: CodeTask, options: LoadOptions) -> bool:
+    return in_window(
+        task,
+        start=day("start_date", options.start_date),
+        end=day("end_date", options.end_date),
+        difficulty=options.difficulty or "",
+    )
+
+
+def _split(task: CodeTask, options: LoadOptions) -> CodeTask:
+    if options.public_count is None:
+        return task
+    return split_tests(task, options.public_count, seed=options.split_seed)
 
 
 def _built_in(name: str) -> Sequence[CodeTask]:
@@ -95,22 +217,23 @@ def _built_in(name: str) -> Sequence[CodeTask]:
     return tiny_tasks(split="held_out" if split == "held_out" else "train")
 
 
-def _from_callable(name: str) -> Sequence[CodeTask]:
+def _from_callable(name: str, options: LoadOptions) -> Sequence[CodeTask]:
     try:
-        make = import_object(name)
+        make: Callable[[], Iterable[CodeTask]] = import_object(name)
     except (ImportError, ValueError) as error:
         raise InvalidTask(
             f"cannot find the tasks {name!r} ({error}); expected a built-in name (tiny_code, "
-            "tiny_code:held_out), the path of a .jsonl file, or `module:function`"
+            "tiny_code:held_out), the path of a file or folder, a data set of a hub "
+            f"({PREFIX}ORG/NAME), or `module:function`"
         ) from error
     if not callable(make):
         raise InvalidTask(
             f"{name!r} is a {type(make).__name__}; expected a function that returns tasks"
         )
-    return _checked(make(), name)
+    return _checked(make(), name, options)
 
 
-def _checked(tasks: Iterable[CodeTask], what: str) -> Sequence[CodeTask]:
+def _checked(tasks: Iterable[CodeTask], what: str, options: LoadOptions) -> Sequence[CodeTask]:
     """Return tasks as a tuple, made sure that they are tasks, at least one, each id once."""
     result = tuple(tasks)
     if not result:
@@ -128,83 +251,13 @@ def _checked(tasks: Iterable[CodeTask], what: str) -> Sequence[CodeTask]:
                 "an id of its own"
             )
         seen.add(task.task_id)
-    return result
+    wanted = [_split(task, options) for task in result if _wanted(task, options)]
+    if not wanted:
+        raise InvalidTask(f"{what}: no task is from the days and of the difficulty asked for")
+    return tuple(wanted[: options.limit])
 
 
-def read_task_file(
-    path: Path,
-    *,
-    public_tests: str | os.PathLike[str] | None = None,
-    format: Format = "auto",  # the word users know
-) -> tuple[list[CodeTask], list[InvalidTask]]:
-    """Read a JSONL file of tasks, and what is wrong with the records that cannot be used.
-
-    Raises:
-        InvalidTask: the file cannot be read or is empty.
-    """
-    bodies = None if public_tests is None else humaneval.read_public_tests(Path(public_tests))
-    tasks: list[CodeTask] = []
-    problems: list[InvalidTask] = []
-    first_line: dict[str, int] = {}
-    for record in read_records(path):
-        if isinstance(record, InvalidTask):
-            problems.append(record)
-            continue
-        try:
-            task = _task(record, format, bodies)
-            if task.task_id in first_line:
-                raise InvalidTask(
-                    f"{path}, line {record.line}: the task id {task.task_id!r} came before, in "
-                    f"line {first_line[task.task_id]}; give each task an id of its own"
-                )
-        except InvalidTask as problem:
-            problems.append(problem)
-            continue
-        first_line[task.task_id] = record.line
-        tasks.append(task)
-    if not tasks and not problems:
-        raise InvalidTask(f"{path}: expected one JSON object per line, got an empty file")
-    return tasks, problems
-
-
-def _from_file(
-    path: Path, *, public_tests: str | os.PathLike[str] | None, format: Format, skip: bool
-) -> Sequence[CodeTask]:
-    tasks, problems = read_task_file(path, public_tests=public_tests, format=format)
-    if problems and (not skip or not tasks):
-        raise _summary(path, problems, len(tasks))
-    if problems:
-        _log.warning(
-            "%s: left out %d of %d records; the first: %s",
-            path,
-            len(problems),
-            len(problems) + len(tasks),
-            problems[0],
-        )
-    return tuple(tasks)
-
-
-def _task(record: Record, format: Format, bodies: Mapping[str, str] | None) -> CodeTask:
-    name = _detect(record) if format == "auto" else format
-    if name == "humaneval":
-        return humaneval.task_from_record(record, public_tests=bodies)
-    return _BUILD[name](record)
-
-
-def _detect(record: Record) -> str:
-    for name, required in _REQUIRED.items():
-        if all(field in record.data for field in required):
-            return name
-    known = "; ".join(f"{name}: {', '.join(fields)}" for name, fields in _REQUIRED.items())
-    fields = ", ".join(list(record.data)[:12]) or "none"
-    raise InvalidTask(
-        f"{record.file}, line {record.line}: unknown task format; expected the fields of one of "
-        f"these ({known}), got the fields {fields}; convert it to CodeTask records "
-        "(mars_envs.tasks.save_tasks) or pass format= to see what is missing"
-    )
-
-
-def _summary(path: Path, problems: list[InvalidTask], good: int) -> InvalidTask:
+def _summary(source: str, problems: list[InvalidTask], good: int) -> InvalidTask:
     if len(problems) == 1 and not good:
         return problems[0]
     shown = "\n  ".join(str(problem) for problem in problems[:_SHOWN_PROBLEMS])
@@ -212,6 +265,6 @@ def _summary(path: Path, problems: list[InvalidTask], good: int) -> InvalidTask:
     tail = f"\n  … and {more} more" if more > 0 else ""
     hint = '\nPass on_error="skip" to use the others.' if good else ""
     return InvalidTask(
-        f"{path}: {len(problems)} of {len(problems) + good} records cannot be used:\n  {shown}"
+        f"{source}: {len(problems)} of {len(problems) + good} records cannot be used:\n  {shown}"
         f"{tail}{hint}"
     )

@@ -1,10 +1,12 @@
 """MBPP records: a function described in a sentence or two, judged by a few asserts.
 
-Two layouts: EvalPlus' MBPP+ (`assertion`: asserts at the top level, imports before them) and MBPP
-in HumanEval's layout as LDB and MultiPL-E have it (`test`: a `check` with the asserts). In both,
-the first assert is the public test, as in MBPP's own prompts, and all of them together are the
-hidden one; a body of one assert serves both, the task then being marked `oracle` and its test not
-shown.
+Three layouts: MBPP as published, full (`text`) or sanitized (`prompt`), with its asserts in
+`test_list`; EvalPlus' MBPP+ (`assertion`: asserts at the top level, imports before them); and MBPP
+in HumanEval's layout as LDB and MultiPL-E have it (`test`: a `check` with the asserts). In all of
+them, the first assert is the public test, as in MBPP's own prompts, and all of them together are
+the hidden one; a body of one assert serves both, the task then being marked `oracle` and its test
+not shown. Where MBPP+ is published in MBPP's layout, its script `test` is a second hidden test.
+The asserts of `challenge_test_list` are not used, as MBPP's own evaluation does not use them.
 
 LDB's files take the first function of a solution for the one asked for, which for some tasks is a
 helper (Mbpp/18): the function that the asserts call is the entry point, then.
@@ -19,9 +21,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Sequence
 
 from ..parsing import parse
 from .code import AssertBody, CodeTask
+from .numpy_free import without_numpy
 from .records import Record
 
 REQUIRED_PLUS = ("task_id", "prompt", "entry_point", "assertion")
@@ -29,6 +33,9 @@ REQUIRED_PLUS = ("task_id", "prompt", "entry_point", "assertion")
 
 REQUIRED_CHECK = ("task", "prompt", "entry_point", "test")
 """Fields by which MBPP in HumanEval's layout is recognised."""
+
+REQUIRED_ORIGINAL = ("task_id", "code", "test_list")
+"""Fields by which MBPP as published is recognised."""
 
 AS_SETS = ("Mbpp/2", "Mbpp/140", "Mbpp/579", "Mbpp/769")
 """Tasks of MBPP+ whose answers may come in any order, but for those whose asserts say so."""
@@ -54,6 +61,59 @@ def task_from_check_record(record: Record) -> CodeTask:
         InvalidTask: a field is missing or wrong, or the test does not parse.
     """
     return _task(record, record.filled("task"), "test", helpers=record.filled("prompt"))
+
+
+def task_from_original_record(record: Record) -> CodeTask:
+    """Build a task from one problem of MBPP as its authors publish it.
+
+    The statement ends with the first assert, which is what names the function. The published
+    solution, `code`, is looked at for the name of the function alone.
+
+    Raises:
+        InvalidTask: a field is missing or wrong, or the asserts do not parse.
+    """
+    number = record.data.get("task_id")
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise record.error("task_id", "the number of a problem of MBPP", fix="write it unquoted")
+    task_id = f"Mbpp/{number}"
+    asserts = record.strings("test_list")
+    imports = record.strings("test_imports", required=False)
+    setup = "\n".join([record.text("test_setup_code", ""), *imports]).strip()
+    text = record.filled("prompt" if record.has("prompt") else "text")
+    fields = {
+        "prompt": f'"""\n{text.strip()}\n{asserts[0].strip()}\n"""\n',
+        "test_list": "\n".join([setup, *asserts]).strip() + "\n",
+        "entry_point": _function(record, asserts),
+    }
+    plus = without_numpy(record.filled("test")) if record.has("test") else ""
+    return _task(
+        record.inner(fields, ""),
+        task_id,
+        "test_list",
+        helpers="",
+        as_sets=bool(plus) and task_id in AS_SETS,
+        further=(AssertBody(name="plus", body=plus),) if plus else (),
+    )
+
+
+def _function(record: Record, asserts: Sequence[str]) -> str:
+    """Return the function that the first assert calls and the published solution defines."""
+    sources = {"code": record.filled("code"), "test_list": asserts[0]}
+    nodes: dict[str, list[ast.AST]] = {}
+    for field, source in sources.items():
+        try:
+            nodes[field] = list(ast.walk(parse(source)))
+        except (SyntaxError, ValueError) as error:
+            raise record.error(field, "Python source", fix=f"it does not parse: {error}") from error
+    defined = {node.name for node in nodes["code"] if isinstance(node, ast.FunctionDef)}
+    # As in `f(g(1)) == 2`: the outermost call comes first.
+    for node in nodes["test_list"]:
+        match node:
+            case ast.Call(func=ast.Name(id=name)) if name in defined:
+                return name
+    raise record.error(
+        "test_list", "asserts that call a function which `code` defines", fix="correct them"
+    )
 
 
 def first_assert(body: str) -> str | None:
@@ -107,7 +167,13 @@ def compare_as_sets(body: str) -> str:
 
 
 def _task(
-    record: Record, task_id: str, field: str, *, helpers: str, as_sets: bool = False
+    record: Record,
+    task_id: str,
+    field: str,
+    *,
+    helpers: str,
+    as_sets: bool = False,
+    further: Sequence[AssertBody] = (),
 ) -> CodeTask:
     body = record.filled(field)
     entry_point = record.filled("entry_point")
@@ -117,13 +183,13 @@ def _task(
         entry_point = tested_function(body, entry_point)
     except (SyntaxError, ValueError) as error:
         raise record.error(field, "Python source", fix=f"it does not parse: {error}") from error
-    hidden = AssertBody(name="hidden", body=body)
+    hidden = (AssertBody(name="hidden", body=body), *further)
     shown = () if public is None else (AssertBody(name="public/1", body=public),)
     return CodeTask(
         task_id=task_id,
         statement=record.filled("prompt"),
-        public=shown or (hidden,),
-        hidden=(hidden,) if shown else (),
+        public=shown or hidden,
+        hidden=hidden if shown else (),
         entry_point=entry_point,
         helpers=helpers,
         time_limit_s=TIME_LIMIT_S,

@@ -1,14 +1,14 @@
-"""Reading JSONL files of tasks. Complaints name file, line, field, what was expected, what came.
+"""One record of a data set, with typed access to its fields.
 
-A `Record` is one line, with typed access to its fields. Nothing here knows a format of tasks.
+Complaints name file, line, field, what was expected and what came. Nothing here knows a format of
+tasks, nor where records come from (see `files` and `hub`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import InvalidTask
@@ -20,16 +20,32 @@ class Record:
 
     file: str
     line: int
+    """From 1; 0 where the file as a whole is the record, as a problem package is."""
     data: Mapping[str, Any]
     path_in: str = ""
+    origin: str = ""
+    """A short name of the file, for the ids of records that have none of their own."""
+    unit: str = "line"
+    """What `line` counts: lines, entries of a list, rows of a table."""
+
+    @property
+    def place(self) -> str:
+        """Where the record stands, for complaints."""
+        return f"{self.file}, {self.unit} {self.line}" if self.line else self.file
+
+    def inner(self, data: Mapping[str, Any], path_in: str) -> Record:
+        """Return an object that sits in this record, at `path_in` (with the dot behind it)."""
+        return replace(self, data=data, path_in=f"{self.path_in}{path_in}")
+
+    def moved(self, file: str) -> Record:
+        """Return the record as one of another file, for one that is a copy of that."""
+        return replace(self, file=file)
 
     def error(self, field: str, expected: str, *, fix: str) -> InvalidTask:
         """Say what is wrong with a field; the caller raises it."""
         name = f"{self.path_in}{field}"
-        got = _describe(self.data[field]) if field in self.data else "nothing"
-        return InvalidTask(
-            f"{self.file}, line {self.line}, field `{name}`: expected {expected}, got {got}; {fix}"
-        )
+        got = describe(self.data[field]) if field in self.data else "nothing"
+        return InvalidTask(f"{self.place}, field `{name}`: expected {expected}, got {got}; {fix}")
 
     def has(self, field: str) -> bool:
         """Whether the field is there and not null."""
@@ -112,7 +128,7 @@ class Record:
         value = self.data.get(field)
         if not isinstance(value, dict):
             raise self.error(field, "a JSON object", fix="write it in braces, with its fields")
-        return Record(file=self.file, line=self.line, data=value, path_in=f"{self.path_in}{field}.")
+        return self.inner(value, f"{field}.")
 
     def children(self, field: str, *, required: bool = True) -> list[Record]:
         """Return a list of objects as records.
@@ -127,62 +143,43 @@ class Record:
             raise self.error(field, "a list of JSON objects", fix="one object per entry")
         if required and not value:
             raise self.error(field, "at least one entry", fix="add one, or leave the record out")
-        return [
-            Record(
-                file=self.file,
-                line=self.line,
-                data=item,
-                path_in=f"{self.path_in}{field}[{index}].",
-            )
-            for index, item in enumerate(value)
-        ]
+        return [self.inner(item, f"{field}[{index}].") for index, item in enumerate(value)]
 
+    def strings(self, field: str, *, required: bool = True) -> list[str]:
+        """Return a list of strings.
 
-def read_records(path: Path) -> Iterator[Record | InvalidTask]:
-    """Yield the records of a JSONL file; a line that is no JSON object comes as the error it is.
+        Raises:
+            InvalidTask: it is no list of strings, or missing or empty although `required`.
+        """
+        if not required and not self.has(field):
+            return []
+        value = self.data.get(field)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self.error(field, "a list of strings", fix="one string per entry")
+        if required and not value:
+            raise self.error(field, "at least one entry", fix="add one, or leave the record out")
+        return list(value)
 
-    Raises:
-        InvalidTask: the file cannot be read, or holds a JSON array instead of lines.
-    """
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InvalidTask(
-            f"cannot read the task file {path}: {error.strerror}; check the path (it is "
-            "relative to the current folder)"
-        ) from error
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise InvalidTask(
-            f"{path}, line {line}: expected UTF-8 text, got the byte 0x{raw[error.start]:02x}; "
-            "save the file as UTF-8"
-        ) from error
-    # Only "\n" ends a line: str.splitlines would also split at U+2028, which JSON allows inside
-    # a string.
-    for number, content in enumerate(text.split("\n"), start=1):
-        if not content.strip():
-            continue
+    def opened(self, field: str) -> Record:
+        """Return the record with a field decoded where it is JSON in a string.
+
+        Raises:
+            InvalidTask: it is a string that is no JSON.
+        """
+        value = self.data.get(field)
+        if not isinstance(value, str):
+            return self
         try:
-            data = json.loads(content)
+            decoded = json.loads(value)
         except (ValueError, RecursionError) as error:
-            yield InvalidTask(
-                f"{path}, line {number}: expected one JSON object, got text that is no JSON "
-                f"({error}); write each record on a single line"
-            )
-            continue
-        if isinstance(data, dict):
-            yield Record(file=str(path), line=number, data=data)
-        else:
-            yield InvalidTask(
-                f"{path}, line {number}: expected one JSON object, got {_describe(data)}; write "
-                "one object per line (JSONL), not a list of them"
-            )
+            raise self.error(
+                field, "JSON in a string", fix=f"it does not parse: {error}"
+            ) from error
+        return replace(self, data={**self.data, field: decoded})
 
 
-def _describe(value: object) -> str:
-    """Name a JSON value in a few words."""
+def describe(value: object) -> str:
+    """Name a JSON value in a few words, for complaints."""
     match value:
         case None:
             return "null"

@@ -28,7 +28,7 @@ def task_from_pack_record(record: Record) -> CodeTask:
     task_id = record.filled("task")
     fields = {**record.data, "task_id": task_id, "test": record.filled("hidden_test")}
     task = humaneval_task(
-        Record(file=record.file, line=record.line, data=fields),
+        record.inner(fields, ""),
         public_tests={task_id: record.text("public_test")},
     )
     broken = record.filled("declaration") + record.filled("buggy_solution")

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ..errors import InvalidTask
-from .records import Record, read_records
+from .files import read_records
+from .records import Record
 
 Form = Literal["full_program", "completion", "completion_or_full", "reply"]
 
@@ -103,7 +104,7 @@ def _single(record: Record) -> Submission:
         raise record.error("form", f"one of {', '.join(FORMS)}", fix="say what the text is")
     return Submission(
         task_id=task_id,
-        name=_name(record) or f"line {record.line}",
+        name=_name(record) or f"{record.unit} {record.line}",
         text=_any_text(record, field),
         form=FORMS[form],
         prompt=record.text("prompt") if record.has("prompt") else None,

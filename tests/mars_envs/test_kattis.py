@@ -129,7 +129,7 @@ def test_folders_that_give_points_are_groups(tmp_path: Path) -> None:
     [
         ({"scoring_groups": {"secret": {"accept_score": "x"}}}, "`scoring_groups.secret.accept_s"),
         ({"tests": []}, "field `tests`: expected at least one entry"),
-        ({"checker": {"type": "custom"}}, '`checker.type`: expected "tokens", got the string \'cu'),
+        ({"checker": {"type": "custom"}}, '`checker.type`: expected "tokens", or "program"'),
         ({"checker": {"type": "tokens", "flags": "fast"}}, "`checker.flags`: .*remove 'fast'"),
         (
             {"checker": {"type": "tokens", "flags": "float_tolerance"}},

@@ -185,7 +185,7 @@ BAD: list[tuple[Any, str]] = [
     ),
     (
         changed(statement=...),
-        r"unknown task format; expected the fields.*got the fields task_id, pu",
+        r"unknown task format; got the fields task_id, public;.*\(code_task lacks statement;",
     ),
     ({}, "unknown task format; .*got the fields none"),
     ('{"task_id": "a"', "line 1: expected one JSON object, got text that is no JSON"),
@@ -274,4 +274,4 @@ def test_options_are_checked() -> None:
     with pytest.raises(
         ValueError, match="format must be auto, code_task, humaneval, humanevalpack"
     ):
-        load_tasks([TASK], format="apps")  # type: ignore[arg-type]
+        load_tasks([TASK], format="codecontests")  # type: ignore[arg-type]
