@@ -163,7 +163,8 @@ class _Package:
         try:
             data = yaml.safe_load(self.text(file))
         except yaml.YAMLError as error:
-            raise self.error(file, f"YAML ({error})", fix="correct it") from error
+            text = " ".join(str(error).split())
+            raise self.error(file, f"YAML ({text})", fix="correct it") from error
         if data is None:
             return {}
         if not isinstance(data, dict):

@@ -2,7 +2,9 @@
 
 A validator is a program: `validator INPUT ANSWER FEEDBACK_DIR [FLAGS] < OUTPUT`, which ends with
 exit status 42 to accept and 43 to reject. The checker made here runs it in the sandbox's slot for
-trusted checkers, as often as there are outputs to judge, with these files in a private folder.
+trusted checkers, with these files in a private folder. Many validators break on an output of the
+wrong form: that is a rejection, if the validator accepts the judges' own answer, and else the
+validator's fault, for which no program is judged.
 """
 
 from __future__ import annotations
@@ -17,6 +19,13 @@ import tempfile
 
 
 def check(input, output, expected):
+    status = validate(input, output, expected)
+    if status not in (42, 43) and validate(input, expected, expected) != 42:
+        raise ValueError(f"the output validator ended with {{status!r}}, not with 42 or 43")
+    return status == 42
+
+
+def validate(input, output, expected):
     folder = tempfile.mkdtemp()
     names = [os.path.join(folder, name) for name in ("input.in", "answer.ans")]
     for name, text in zip(names, (input, expected)):
@@ -34,11 +43,11 @@ def check(input, output, expected):
         exec(compile({source!a}, "validator.py", "exec"), {{"__name__": "__main__"}})
     except SystemExit as leaving:
         status = leaving.code
+    except Exception as error:
+        status = repr(error)
     finally:
         sys.stdin, sys.stdout, sys.stderr, sys.argv = kept
-    if status not in (42, 43):
-        raise ValueError(f"the output validator ended with {{status!r}}, not with 42 or 43")
-    return status == 42
+    return status
 """.lstrip()
 
 
