@@ -1,5 +1,8 @@
 """MARS²: several coders grow one shared search tree of programs."""
 
+from .agent_rules import UCB, AgentRule, Thompson, Turns
+from .baselines import ChainOnly, RandomParent, RootOnly
+from .classic import UCT, BestFirst, TreeOfThoughts
 from .control import TreeControlEnv
 from .control_policies import ControlResult, SelectorPolicy, UniformPolicy, play
 from .env import TreeSearchEnv
@@ -13,16 +16,10 @@ from .prompts import ParentView, Prompts, resolve_prompts
 from .rendering import tree_to_text
 from .rows import Layout, observe_tree
 from .search import TreeSearch
-from .selection import (
-    AgentThenNode,
-    Choice,
-    Expansion,
-    NodeThenAgent,
-    RootOnly,
-    SearchView,
-    Selector,
-)
+from .selection import Choice, Expansion, SearchView, Selector
+from .statistics import Statistics, Sums
 from .stopping import StopReason, StopRules
+from .thompson import AgentThenNode, DepthGuide, NodeThenAgent
 from .tree import NOTHING, ROOT, Node, SearchTree
 
 __all__ = [
@@ -31,10 +28,16 @@ __all__ = [
     "NOTHING",
     "PRESETS",
     "ROOT",
+    "UCB",
+    "UCT",
+    "AgentRule",
     "AgentThenNode",
+    "BestFirst",
     "Beta",
+    "ChainOnly",
     "Choice",
     "ControlResult",
+    "DepthGuide",
     "Expansion",
     "Gaussian",
     "Layout",
@@ -44,17 +47,23 @@ __all__ = [
     "ParentView",
     "Posterior",
     "Prompts",
+    "RandomParent",
     "RootOnly",
     "ScoreFn",
     "SearchTree",
     "SearchView",
     "Selector",
     "SelectorPolicy",
+    "Statistics",
     "StopReason",
     "StopRules",
+    "Sums",
+    "Thompson",
     "TreeControlEnv",
+    "TreeOfThoughts",
     "TreeSearch",
     "TreeSearchEnv",
+    "Turns",
     "UniformPolicy",
     "final_answer",
     "observe_tree",

@@ -1,8 +1,9 @@
 """What is believed about an arm after the scores that it earned: two conjugate models.
 
-Each class is both prior and posterior: `prior.updated(scores)` is of the same kind. `draw` gives
-one Thompson draw of the arm's mean. Formulas: TreeQuest's AB-MCTS-A, which the released MARS²
-scripts run; restated in each class.
+Each class is both prior and posterior: `prior.updated(scores)` is of the same kind. A search keeps
+no scores but their number, sum and sum of squares, and draws with `sample`, one arm at a time or
+all arms of a node in one NumPy call. Formulas: TreeQuest's AB-MCTS-A, which the released MARS²
+scripts run (spec §1.5); restated in each class.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+
+Number = TypeVar("Number", float, NDArray[np.float64])
+"""One arm, or an array with one entry per arm."""
 
 
 class Posterior(Protocol):
@@ -25,6 +30,21 @@ class Posterior(Protocol):
 
     def updated(self, scores: Sequence[float]) -> Posterior:
         """Return the belief after these scores."""
+        ...
+
+    def centred(self, mean: float) -> Posterior:
+        """Return a belief of this kind that expects `mean` before any score."""
+        ...
+
+    def expected(self, n: float, total: float, squares: float) -> float:
+        """Return the expected score after n scores of this sum and sum of squares."""
+        ...
+
+    def sample(self, n: Number, total: Number, squares: Number, rng: np.random.Generator) -> Number:
+        """Draw one plausible mean per arm, after n scores of this sum and sum of squares.
+
+        An array of arms takes from `rng` what the same arms would take one after the other.
+        """
         ...
 
     def draw(self, rng: np.random.Generator) -> float:
@@ -53,6 +73,18 @@ class Beta:
         total = math.fsum(scores)
         return Beta(self.a + total, self.b + len(scores) - total)
 
+    def centred(self, mean: float) -> Beta:
+        """Return Beta(mean, 1 - mean), as TreeQuest does; `mean` lies strictly between 0 and 1."""
+        return Beta(mean, 1.0 - mean)
+
+    def expected(self, n: float, total: float, squares: float) -> float:
+        """Return the expected score after n scores of this sum."""
+        return (self.a + total) / (self.a + self.b + n)
+
+    def sample(self, n: Number, total: Number, squares: Number, rng: np.random.Generator) -> Number:
+        """Draw one plausible mean per arm; the sum of squares does not matter."""
+        return rng.beta(self.a + total, self.b + n - total)
+
     def draw(self, rng: np.random.Generator) -> float:
         """Draw one plausible mean."""
         return float(rng.beta(self.a, self.b))
@@ -63,8 +95,10 @@ class Gaussian:
     """Normal with unknown mean and variance under a normal-scaled-inverse-χ² prior.
 
     With n scores of mean x̄ and sum of squares SS about it: κ' = κ + n, ν' = ν + n,
-    m' = (κm + nx̄) / κ' and τ²' = (ντ² + SS + nκ(m - x̄)² / κ') / ν'. A draw takes σ² from
-    InvGamma(ν/2, ντ²/2), then the mean from Normal(m, σ²/κ); it may leave [0, 1], harmlessly.
+    m' = (κm + nx̄) / κ' and τ²' = (ντ² + SS + nκ(m - x̄)² / κ') / ν'. TreeQuest draws σ² from
+    InvGamma(ν/2, ντ²/2), then the mean from Normal(m, σ²/κ). With the variance integrated out that
+    is m + √(τ²/κ) times a draw of Student's t with ν degrees of freedom, which is what `sample`
+    takes. It may leave [0, 1], harmlessly.
     """
 
     m: float = 0.0
@@ -97,7 +131,26 @@ class Gaussian:
             tau2=(self.nu * self.tau2 + spread + shift) / nu,
         )
 
+    def centred(self, mean: float) -> Gaussian:
+        """Return the same belief about another mean."""
+        return Gaussian(mean, self.kappa, self.nu, self.tau2)
+
+    def expected(self, n: float, total: float, squares: float) -> float:
+        """Return the expected score after n scores of this sum."""
+        return (self.kappa * self.m + total) / (self.kappa + n)
+
+    def sample(self, n: Number, total: Number, squares: Number, rng: np.random.Generator) -> Number:
+        """Draw one plausible mean per arm."""
+        kappa, nu = self.kappa + n, self.nu + n
+        m = (self.kappa * self.m + total) / kappa
+        # κm² + Σx² - κ'm'² equals SS + nκ(m - x̄)² / κ' of the class docstring, without x̄. It is
+        # a sum of squares, at least 0, of which rounding may leave a little less.
+        spread = abs(self.kappa * self.m**2 + squares - kappa * m**2)
+        drawn: Number = m + ((self.nu * self.tau2 + spread) / nu / kappa) ** 0.5 * rng.standard_t(
+            nu
+        )
+        return drawn
+
     def draw(self, rng: np.random.Generator) -> float:
         """Draw one plausible mean."""
-        variance = (self.nu * self.tau2 / 2) / rng.standard_gamma(self.nu / 2)
-        return float(self.m + math.sqrt(variance / self.kappa) * rng.standard_normal())
+        return self.m + math.sqrt(self.tau2 / self.kappa) * float(rng.standard_t(self.nu))

@@ -6,8 +6,13 @@ import dataclasses
 from typing import Any, cast
 
 from ..importing import import_object, is_importable
+from .agent_rules import UCB, Turns
+from .baselines import ChainOnly, RandomParent, RootOnly
+from .classic import UCT, BestFirst, TreeOfThoughts
 from .posteriors import Gaussian
-from .selection import JEFFREYS, AgentThenNode, NodeThenAgent, RootOnly, Selector
+from .selection import Selector
+from .statistics import JEFFREYS
+from .thompson import AgentThenNode, DepthGuide, NodeThenAgent
 
 PRESETS: dict[str, Selector] = {
     "default": NodeThenAgent(prior=JEFFREYS),
@@ -15,7 +20,19 @@ PRESETS: dict[str, Selector] = {
     "paper": AgentThenNode(prior=JEFFREYS),
     # What the released scripts run: node first, TreeQuest's Gaussian prior.
     "marti_code": NodeThenAgent(prior=Gaussian(0.0, 1.0, 1.0, 0.1)),
+    # Inference of MARS²-T+: widening wears off, level by level.
+    "t_plus": NodeThenAgent(prior=JEFFREYS, depth_guide=DepthGuide()),
+    # Ablations of how the agent is chosen.
+    "ucb": NodeThenAgent(prior=JEFFREYS, agent_rule=UCB()),
+    "round_robin": NodeThenAgent(prior=JEFFREYS, agent_rule=Turns()),
+    # Ablations of how the node is chosen.
     "best_of_n": RootOnly(),
+    "chain": ChainOnly(),
+    "random_parent": RandomParent(),
+    # The classics.
+    "mcts": UCT(),
+    "best_first": BestFirst(),
+    "tree_of_thoughts": TreeOfThoughts(),
 }
 
 
@@ -44,7 +61,7 @@ def resolve_selector(selector: str | Selector, agent_mix: float = 0.0) -> Select
             )
     if isinstance(found, type) or (callable(found) and not hasattr(found, "select")):
         found = found()
-    missing = [name for name in ("select", "arms", "expected") if not hasattr(found, name)]
+    missing = [name for name in ("select", "statistics") if not hasattr(found, name)]
     if missing:
         raise ValueError(f"{selector!r} is no selector: it lacks {', '.join(missing)}")
     if agent_mix:

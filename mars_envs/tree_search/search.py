@@ -24,7 +24,7 @@ from ..errors import ProtocolError
 from ..judging.base import Verdict
 from .final import ScoreFn, checked_score, final_answer
 from .presets import resolve_selector
-from .selection import Arm, Expansion, SearchView, Selector, Statistics
+from .selection import Expansion, SearchView, Selector
 from .stopping import StopReason, StopRules, Stopwatch
 from .tree import ROOT, Node, SearchTree, verdict_of_score
 
@@ -48,6 +48,8 @@ class TreeSearch:
         score_fn: a reward model for the final choice and, with a weight below 1, for the search.
         score_weight: w in [0, 1]; what drives the search is w * public score + (1 - w) * score_fn.
         max_pending: the most expansions that wait for an answer at once; None: no such bound.
+        pseudo_observations: whether a pending expansion counts as a value at the mean of its arms.
+            Without, expansions that are asked for together are drawn alike, as in TreeQuest.
         clock: seconds from any fixed moment; replaced in tests.
 
     Raises:
@@ -77,6 +79,7 @@ class TreeSearch:
         score_fn: ScoreFn | None = None,
         score_weight: float = 1.0,
         max_pending: int | None = None,
+        pseudo_observations: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not agents or len(set(agents)) != len(agents):
@@ -101,14 +104,15 @@ class TreeSearch:
         self.score_fn = score_fn
         self.score_weight = score_weight
         self.max_pending = max_pending
+        self.pseudo_observations = pseudo_observations
         self.selector = resolve_selector(selector)
         self.tree = SearchTree()
         self.tokens = 0
         """Tokens reported so far."""
-        self._statistics = Statistics()
+        self._statistics = self.selector.statistics(self.agents)
         self._rng = np.random.default_rng(seed)
         self._watch = Stopwatch(clock)
-        self._retired: set[str] = set()
+        self._unretired = self.agents
         self._asked = 0
         self._pending: dict[int, Expansion] = {}
         self._waiting: Counter[str] = Counter()
@@ -124,7 +128,9 @@ class TreeSearch:
     @property
     def live_agents(self) -> tuple[str, ...]:
         """The agents that may still be chosen: neither retired nor out of their own budget."""
-        return tuple(agent for agent in self.agents if self._may_ask(agent))
+        if not self.rules.agent_budgets:
+            return self._unretired
+        return tuple(agent for agent in self._unretired if self._allowance(agent) > 0)
 
     @property
     def pending(self) -> tuple[Expansion, ...]:
@@ -170,8 +176,9 @@ class TreeSearch:
             return "tokens"
         if rules.max_seconds is not None and self._watch.elapsed >= rules.max_seconds:
             return "seconds"
-        if not self._pending and not any(map(self._may_ask, self.agents)):
-            return "agents" if any(map(self._is_retired_early, self.agents)) else "agent_budgets"
+        if not self._pending and not self.live_agents:
+            spent = all(self._allowance(agent) <= 0 for agent in self.agents)
+            return "agent_budgets" if spent else "agents"
         return ""
 
     @property
@@ -204,10 +211,15 @@ class TreeSearch:
                 able = tuple(agent for agent in able if agent in agents)
             if not able:
                 break
+            pending = self.pending
+            if self.pseudo_observations:
+                for waiting in pending[self._statistics.supposed :]:
+                    self._statistics.suppose(waiting.parent_id, waiting.agent)
             view = SearchView(
                 tree=self.tree,
-                statistics=self._with_pending(),
+                statistics=self._statistics,
                 agents=able,
+                pending=pending,
                 expand_solved=self.expand_solved,
             )
             choice = self.selector.select(view, self._rng)
@@ -228,6 +240,7 @@ class TreeSearch:
         expansion = self._pending_expansion(expansion_id)
         if parent_id != ROOT:
             self.tree[parent_id]
+        self._statistics.restore()
         moved = Expansion(expansion.id, parent_id, expansion.agent)
         self._pending[expansion_id] = moved
         return moved
@@ -266,7 +279,7 @@ class TreeSearch:
         self.tree.attach(node)
         self._settle(expansion, tokens)
         self._told[expansion_id] = node.id
-        self._back_up(node)
+        self._observe(node)
         return node
 
     def fail(self, expansion_id: int, reason: str, tokens: int = 0) -> None:
@@ -298,7 +311,7 @@ class TreeSearch:
             ValueError: there is no such agent.
         """
         self._check_agent(agent)
-        self._retired.add(agent)
+        self._unretired = tuple(name for name in self._unretired if name != agent)
 
     def save(self) -> dict[str, Any]:
         """Return the whole state, random generator included, as plain data for `json.dumps`.
@@ -309,11 +322,12 @@ class TreeSearch:
             "version": SEARCH_VERSION,
             "selector": repr(self.selector),
             "agents": list(self.agents),
-            "retired": sorted(self._retired),
+            "retired": [agent for agent in self.agents if agent not in self._unretired],
             "rules": dataclasses.asdict(self.rules),
             "expand_solved": self.expand_solved,
             "score_weight": self.score_weight,
             "max_pending": self.max_pending,
+            "pseudo_observations": self.pseudo_observations,
             "seconds": self.seconds,
             "tokens": self.tokens,
             "rng": self._rng.bit_generator.state,
@@ -356,6 +370,7 @@ class TreeSearch:
             score_fn=score_fn,
             score_weight=state["score_weight"],
             max_pending=state["max_pending"],
+            pseudo_observations=state["pseudo_observations"],
             clock=clock,
         )
         if repr(search.selector) != state["selector"]:
@@ -365,11 +380,12 @@ class TreeSearch:
             )
         search.tree = SearchTree.from_json(state["tree"])
         for node in search.tree:
-            search._back_up(node)
+            search._observe(node)
         search.tokens = state["tokens"]
         search._watch = Stopwatch(clock, state["seconds"])
         search._rng.bit_generator.state = state["rng"]
-        search._retired = set(state["retired"])
+        for agent in state["retired"]:
+            search.retire(agent)
         search._asked = state["asked"]
         search._pending = {item[0]: Expansion(*item) for item in state["pending"]}
         search._waiting = Counter(item.agent for item in search.pending)
@@ -386,12 +402,6 @@ class TreeSearch:
         limit = self.rules.agent_budgets.get(agent, math.inf)
         return limit - self.tree.count(agent) - self._waiting[agent]
 
-    def _may_ask(self, agent: str) -> bool:
-        return agent not in self._retired and self._allowance(agent) > 0
-
-    def _is_retired_early(self, agent: str) -> bool:
-        return agent in self._retired and self._allowance(agent) > 0
-
     def _has_room(self) -> bool:
         """Whether one more expansion may be pending."""
         waiting = len(self._pending)
@@ -407,22 +417,14 @@ class TreeSearch:
         return self._pending[expansion_id]
 
     def _settle(self, expansion: Expansion, tokens: int) -> None:
+        # The others that are pending are supposed anew by the next `ask`, on what is known then.
+        self._statistics.restore()
         del self._pending[expansion.id]
         self._waiting[expansion.agent] -= 1
         self.tokens += tokens
 
-    def _back_up(self, node: Node) -> None:
-        arms = self.selector.arms(self.tree, node.parent_id, node.agent)
-        self._statistics.observe([*arms, Arm("child", node.id)], node.value)
-
-    def _with_pending(self) -> Statistics:
-        if not self._pending:
-            return self._statistics
-        statistics = self._statistics.copy()
-        for expansion in self._pending.values():
-            for arm in self.selector.arms(self.tree, expansion.parent_id, expansion.agent):
-                statistics.observe([arm], self.selector.expected(statistics.of(arm)))
-        return statistics
+    def _observe(self, node: Node) -> None:
+        self._statistics.observe(node, opened=self.expand_solved or not node.solved_public)
 
 
 def _check_tokens(tokens: int) -> None:

@@ -57,3 +57,17 @@ def test_a_third_party_algorithm_collects_every_reward(examples: Path) -> None:
     rewards = load(examples / "third_party_loop.py").main(episodes=4)
     assert len(rewards) == 4
     assert all(reward in (0.0, 0.25, 0.5, 0.75, 1.0) for reward in rewards)
+
+
+def test_the_search_is_timed_beside_treequest(
+    examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("treequest")
+    load(examples / "time_tree_search.py").main(
+        ["--nodes", "4", "8", "--seeds", "1", "--treequest-nodes", "4"]
+    )
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line for line in lines if line.startswith(("| node first", "| agent first"))]
+    assert len(rows) == 2 * 2 * (2 + 1), "both orders, both priors: two sizes and the growth"
+    assert sum(line.rstrip(" |").endswith("x") for line in rows) == 4, "TreeQuest up to 4 nodes"
+    assert sum("bytes at N = 8" in line for line in lines) == 2
