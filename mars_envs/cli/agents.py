@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 KINDS = (
     "replay:FILE (recorded generations; replay:FILE#MODEL: those of one model, or of the models "
-    "that match, as in #gpt-4*), models:FILE (one such agent for each model in it), hf:FOLDER (a "
-    "Hugging Face model)"
+    "that match, as in #gpt-4*|starcoder), models:FILE (one such agent for each model in it), "
+    "hf:FOLDER (a Hugging Face model)"
 )
 
 # A comma may belong to a model's name, unless the next agent begins behind it.

@@ -15,7 +15,7 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -26,8 +26,10 @@ from ..errors import InvalidSetting, MarsEnvsError
 from ..judging.code import CodeJudge
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
+from ..tree_search.consensus import resolve_score_fn
 from ..tree_search.presets import PRESETS, resolve_selector
-from .agents import prompts_of
+from ..tree_search.prompts import resolve_prompts
+from .agents import make_policy, prompts_of
 from .config import BenchTreeConfig
 from .console import console, progress
 from .grid import CellLog, Finished, Record, run_grid
@@ -37,10 +39,12 @@ from .runs import alone_in, identity, open_run, write_json
 from .teams import Team, budgets_of, common_tasks, read_teams
 from .tree_figure import draw
 from .tree_growth import ReplayedTrees, TreeCell, as_action
+from .tree_live import play_trees
 from .tree_results import (
     SCHEMA,
     SCHEMA_VERSION,
     cells_table,
+    compare_choices,
     compare_selectors,
     compare_teams,
     gather,
@@ -94,7 +98,7 @@ def bench_tree(config: BenchTreeConfig) -> int:
         judge = open_judge(config.sandbox, config.workers)
         verdicts = _judge(config, plan, judge, folder)
         judged = time.monotonic()
-        records, failures = _grow(config, plan, verdicts, folder)
+        records, failures = _grow(config, plan, verdicts, judge, folder)
         if not records:
             reason = next(iter(failures.values()), "not known")
             raise BenchFailed(f"no tree could be grown; the first one because: {reason}")
@@ -117,6 +121,12 @@ def make_plan(config: BenchTreeConfig) -> Plan:
         TrainersError: recordings that cannot be read.
     """
     selectors = _selectors(config.preset)
+    if config.score_fn != "none":
+        resolve_score_fn(config.score_fn)
+    try:
+        resolve_prompts(config.prompts)
+    except (ValueError, ImportError, AttributeError, TypeError) as error:
+        raise InvalidSetting(f"--prompts: {error}") from error
     teams = read_teams(config.agents, alone=config.alone)
     budgets_of(config.budgets, None)  # says what is wrong with them before anything is read
     every = load_tasks(config.tasks, public_tests=config.public_tests)
@@ -209,7 +219,7 @@ def _judge(config: BenchTreeConfig, plan: Plan, judge: CodeJudge, folder: Path) 
 
 
 def _grow(
-    config: BenchTreeConfig, plan: Plan, verdicts: Verdicts, folder: Path
+    config: BenchTreeConfig, plan: Plan, verdicts: Verdicts, judge: CodeJudge, folder: Path
 ) -> tuple[list[tuple[TreeCell, Record]], dict[str, str]]:
     """Work through the cells that the folder does not hold; return records and failures."""
     cells = plan.cells()
@@ -244,11 +254,48 @@ def _grow(
             prefixes=prompts_of(plan.tasks),
             judged=verdicts.known,
             budgets=plan.budgets,
+            tasks={task.task_id: task for task in plan.tasks},
+            score_fn=None if config.score_fn == "none" else config.score_fn,
         )
         fast = {name: cell for name, cell in missing.items() if cell.team in names}
         for finished in run_grid(fast, work, workers=workers):
             keep(finished)
+        for team in plan.teams:
+            own = {name: cell for name, cell in missing.items() if cell.team == team.name}
+            if own and not team.only_replay:
+                _play(config, plan, team, own, judge, keep)
     return [(cell, known[name]) for name, cell in cells.items() if name in known], failures
+
+
+def _play(
+    config: BenchTreeConfig,
+    plan: Plan,
+    team: Team,
+    cells: Mapping[str, TreeCell],
+    judge: CodeJudge,
+    keep: Callable[[Finished[TreeCell]], None],
+) -> None:
+    """Grow the trees of a team with models in it."""
+    from trainers.rollout import Sampling
+
+    policies = {
+        agent.label: make_policy(agent, name=agent.label, prefixes=prompts_of(plan.tasks), seed=0)
+        for agent in team.agents
+    }
+    for selector in plan.selectors:
+        own = {name: cell for name, cell in cells.items() if cell.selector == selector}
+        if own:
+            play_trees(
+                own,
+                policies,
+                keep,
+                tasks=plan.tasks,
+                judge=judge,
+                prompts=config.prompts,
+                budgets=plan.budgets[team.name],
+                sampling=Sampling(temperature=config.temperature, max_tokens=config.max_tokens),
+                concurrency=config.concurrency,
+            )
 
 
 def make_results(
@@ -264,6 +311,7 @@ def make_results(
     fixed = {team.name: 0 if team.is_fixed else team.pool(plan.tasks) for team in plan.teams}
     baseline = config.baseline if config.baseline in plan.selectors else plan.selectors[0]
     comparisons = compare_selectors(values, baseline, fixed=fixed)
+    comparisons += compare_choices(values, fixed=fixed)
     if len(plan.teams) > 1:
         comparisons += compare_teams(values, plan.teams[0].name)
     settings = dataclasses.asdict(config)
@@ -282,6 +330,7 @@ def make_results(
         "oracle_tasks": sum(task.oracle for task in plan.tasks),
         "seeds": plan.seeds,
         "baseline": baseline,
+        "score_fn": config.score_fn,
         "selectors": list(plan.selectors),
         "teams": {
             team.name: {

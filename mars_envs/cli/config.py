@@ -188,6 +188,9 @@ class BenchTreeConfig:
     """Selectors, comma-separated: names of presets, `module:name`, or `all` presets."""
     baseline: str = "best_of_n"
     """The selector that the others are compared with."""
+    score_fn: str = "agreement"
+    """A reward model that chooses the answers of the same trees, too, for comparison: `agreement`
+    of test outputs, `module:name`, or `none`."""
     budgets: str = ""
     """Numbers of nodes to report, comma-separated; default: 1,2,3,5,8,12,20 as far as the
     recordings of each task go, and what they hold."""
@@ -203,6 +206,9 @@ class BenchTreeConfig:
     """Processes that grow trees, and programs judged at once; default: one per core."""
     concurrency: int = 8
     """Trees grown at once where an `hf` agent writes."""
+    prompts: str = "prose"
+    """What an `hf` agent is asked with: `prose`, `compact` (for the tiny coders of `mars-envs
+    demo`), a module or `module:name`."""
     max_tokens: int = 512
     """Tokens per reply of an `hf` agent."""
     temperature: float = 0.8

@@ -18,6 +18,9 @@ from ..tree_search.tree import verdict_from_json
 from .console import progress
 from .grid import CellLog
 
+_FIELDS = [field.name for field in dataclasses.fields(Verdict)]
+"""What a verdict says; one from before something was added to it is of no use."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
@@ -90,5 +93,5 @@ def _place(item: tuple[CodeTask, str]) -> tuple[str, str]:
 
 
 def _key(task: CodeTask, reply: str, backend: str) -> str:
-    text = repr((task, reply, backend))
+    text = repr((task, reply, backend, _FIELDS))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

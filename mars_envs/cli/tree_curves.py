@@ -20,6 +20,8 @@ class Curve:
 
     chosen: Mapping[int, bool]
     """Whether the answer that the search hands in is solved: Pass@1(MCTS)."""
+    scored: Mapping[int, bool]
+    """The same of the answer that a reward model chooses; empty without one."""
     any: Mapping[int, bool]
     """Whether any node is solved: Pass@N."""
     sums: Mapping[int, Mapping[str, float]]
@@ -33,13 +35,19 @@ SUMS = ("nodes", "solved", "first", "root_children", "depth", "max_depth", "refi
 nodes' depths, the deepest depth, refinements, and whether all nodes have the same reward."""
 
 
-def curve(nodes: Sequence[Node], answers: Sequence[int], budgets: Iterable[int]) -> Curve:
+def curve(
+    nodes: Sequence[Node],
+    answers: Sequence[int],
+    budgets: Iterable[int],
+    scored: Mapping[int, int] | None = None,
+) -> Curve:
     """Look at a tree as it was at each budget.
 
     Args:
         nodes: of the tree, in order of creation.
         answers: after each node, the id of the node that the search would have handed in.
         budgets: numbers of nodes. A tree that ended earlier is taken as it ended.
+        scored: by number of nodes, the node that a reward model would have chosen.
     """
     wanted = set(budgets)
     chosen: dict[int, bool] = {}
@@ -74,14 +82,17 @@ def curve(nodes: Sequence[Node], answers: Sequence[int], budgets: Iterable[int])
                 "refines": grown - count["root_children"],
                 "degenerate": int(count["solved"] in (0, grown)),
             }
-    return Curve(chosen=chosen, any=any_, sums=sums, agents=agents)
+    by_model = (
+        {} if not scored else {size: nodes[scored[min(size, len(nodes))]].solved for size in wanted}
+    )
+    return Curve(chosen=chosen, scored=by_model, any=any_, sums=sums, agents=agents)
 
 
 def pack(curves: Sequence[Curve]) -> dict[str, Any]:
     """Return the curves of one task's trees, one for each seed, as plain data.
 
-    Per budget: `chosen` and `any` as one character per tree, `sums` over the trees, and by agent
-    its nodes and solved nodes over the trees.
+    Per budget: `chosen`, `scored` (perhaps empty) and `any` as one character per tree, `sums` over
+    the trees, and by agent its nodes and solved nodes over the trees.
     """
     packed: dict[str, Any] = {}
     for budget in curves[0].chosen if curves else ():
@@ -92,9 +103,14 @@ def pack(curves: Sequence[Curve]) -> dict[str, Any]:
                 total[0] += nodes
                 total[1] += solved
         packed[str(budget)] = {
-            "chosen": "".join(str(int(one.chosen[budget])) for one in curves),
-            "any": "".join(str(int(one.any[budget])) for one in curves),
+            "chosen": _bits(one.chosen[budget] for one in curves),
+            "scored": _bits(one.scored[budget] for one in curves if one.scored),
+            "any": _bits(one.any[budget] for one in curves),
             "sums": {name: sum(one.sums[budget][name] for one in curves) for name in SUMS},
             "agents": dict(sorted(agents.items())),
         }
     return packed
+
+
+def _bits(outcomes: Iterable[bool]) -> str:
+    return "".join(str(int(outcome)) for outcome in outcomes)

@@ -8,13 +8,17 @@ those that the environment grows with replay policies and the same seeds.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..judging.base import Verdict
 from ..spaces import TEXT_LIMIT, replace_surrogates
+from ..tasks.code import CodeTask
+from ..tree_search.consensus import resolve_score_fn
+from ..tree_search.final import final_answer
 from ..tree_search.search import TreeSearch
+from ..tree_search.tree import Node
 from .grid import CellFailed, Record
 from .tree_curves import Curve, curve, pack
 
@@ -79,6 +83,10 @@ class ReplayedTrees:
     judged: Judged
     budgets: Mapping[str, Sequence[int]]
     """By team, the numbers of nodes at which its trees are looked at."""
+    tasks: Mapping[str, CodeTask]
+    """By task id."""
+    score_fn: str | None = None
+    """A reward model that chooses answers of the same trees, too."""
 
     def __call__(self, cell: TreeCell) -> Record:
         """Grow a cell's trees.
@@ -106,15 +114,23 @@ class ReplayedTrees:
             max(budgets),
             tree_seed(seed, cell.task_id),
         )
-        answers = self._replay(search, cell.task_id, said)
-        return curve(list(search.tree), answers, budgets)
+        answers: list[int] = []
+        scored: dict[int, int] = {}
+        handle = resolve_score_fn(self.score_fn)
+        model = None if handle is None else handle.of(self.tasks[cell.task_id])
+        for _ in self._replay(search, cell.task_id, said):
+            answers.append(_id(search.answer))
+            if model is not None and len(answers) in budgets:
+                scored[len(answers)] = _id(final_answer(search.tree, model))
+        if model is not None and answers:  # the recordings may have come to an end before
+            scored[len(answers)] = _id(final_answer(search.tree, model))
+        return curve(list(search.tree), answers, budgets, scored)
 
     def _replay(
         self, search: TreeSearch, task_id: str, said: Mapping[str, Sequence[str]]
-    ) -> list[int]:
-        """Play the search to its end; return the answer that it had after each node."""
+    ) -> Iterator[Node]:
+        """Play the search to its end; yield each node when it is attached."""
         drawn = dict.fromkeys(said, 0)
-        answers: list[int] = []
         while not search.done:
             (expansion,) = search.ask()
             agent = expansion.agent
@@ -127,8 +143,11 @@ class ReplayedTrees:
             verdict = self.judged.get((task_id, reply))
             if verdict is None:
                 raise CellFailed(f"an answer to {task_id!r} has no verdict: the judge failed")
-            search.tell(expansion.id, verdict, reply)
-            best = search.tree.best
-            assert best is not None
-            answers.append(best.id)
-        return answers
+            node = search.tell(expansion.id, verdict, reply)
+            assert node is not None
+            yield node
+
+
+def _id(node: Node | None) -> int:
+    assert node is not None
+    return node.id

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 SCHEMA = "mars-envs/bench-tree"
 SCHEMA_VERSION = 1
 
-RATES = ("pass_at_1", "pass_at_1_mcts", "pass_at_n")
-"""Success of the tree's first node, of the answer that it hands in, of any node."""
+RATES = ("pass_at_1", "pass_at_1_mcts", "pass_at_1_scored", "pass_at_n")
+"""Success of the tree's first node, of the answer that it hands in, of the one that a reward model
+chooses (nothing without one), of any node."""
 SHAPES = ("node_success", "mean_depth", "max_depth", "root_children", "refine_share", "degenerate")
 """What else is said of the trees of a budget."""
+
+_COUNTS = ("trees", "chosen", "scored", "scored_trees", "any", *SUMS)
 
 Point = tuple[str, str, int]
 """Team, selector, budget."""
@@ -66,6 +69,8 @@ def gather(
             total = sums.setdefault(point, {}).setdefault(cell.task_id, _nothing())
             total["trees"] += len(found["chosen"])
             total["chosen"] += found["chosen"].count("1")
+            total["scored"] += found["scored"].count("1")
+            total["scored_trees"] += len(found["scored"])
             total["any"] += found["any"].count("1")
             for name in SUMS:
                 total[name] += found["sums"][name]
@@ -80,7 +85,7 @@ def gather(
 
 
 def _nothing() -> dict[str, Any]:
-    return {**dict.fromkeys(("trees", "chosen", "any", *SUMS), 0), "agents": {}}
+    return {**dict.fromkeys(_COUNTS, 0), "agents": {}}
 
 
 def _values(totals: Sequence[Mapping[str, Any]], agents: Sequence[str]) -> Values:
@@ -95,6 +100,9 @@ def _values(totals: Sequence[Mapping[str, Any]], agents: Sequence[str]) -> Value
         figures={
             "pass_at_1": column("first"),
             "pass_at_1_mcts": column("chosen"),
+            "pass_at_1_scored": column("scored", "scored_trees")
+            if totals[0]["scored_trees"]
+            else [],
             "pass_at_n": column("any"),
             "node_success": column("solved", "nodes"),
             "mean_depth": column("depth", "nodes"),
@@ -202,6 +210,25 @@ def compare_teams(values: Mapping[Point, Values], baseline: str) -> list[dict[st
     return found
 
 
+def compare_choices(
+    values: Mapping[Point, Values], *, fixed: Mapping[str, int | None]
+) -> list[dict[str, Any]]:
+    """Compare a reward model's choice with the released one, on the same trees.
+
+    One family of tests, over all points of more than one node; of the selectors of a team of one
+    recorded agent only the first, since the others grow the same trees.
+    """
+    first = {team: selector for team, selector, _ in reversed(list(values))}
+    pairs = [
+        (point, point)
+        for point, found in values.items()
+        if point[2] > 1
+        and found.figures["pass_at_1_scored"]
+        and (fixed[point[0]] != 0 or point[1] == first[point[0]])
+    ]
+    return _family("choice", "pass_at_1_scored", pairs, values, against="pass_at_1_mcts")
+
+
 def _of_team(values: Iterable[Point], team: str) -> list[Point]:
     return [point for point in values if point[0] == team]
 
@@ -211,15 +238,17 @@ def _family(
     metric: str,
     pairs: Iterable[tuple[Point, Point]],
     values: Mapping[Point, Values],
+    against: str = "",
 ) -> list[dict[str, Any]]:
-    """Compare pairs of points, corrected for being many."""
+    """Compare pairs of points, corrected for being many; `against`: another metric."""
     from trainers.comparisons import compare, holm
 
     compared: list[tuple[Point, Point, Comparison]] = []
     for point, other in pairs:
         if other not in values:
             continue
-        new, old = (values[place].figures[metric] for place in (point, other))
+        new = values[point].figures[metric]
+        old = values[other].figures[against or metric]
         if len(new) == len(old):  # after failures, tasks may be missing on one side
             compared.append((point, other, compare({"": new}, old)[""]))
     adjusted = holm([comparison.p_value for *_, comparison in compared])
@@ -230,7 +259,7 @@ def _family(
             "team": point[0],
             "selector": point[1],
             "budget": point[2],
-            "against": other[0] if what == "team" else other[1],
+            "against": against or (other[0] if what == "team" else other[1]),
             "difference": asdict(comparison.difference),
             "test": comparison.test,
             "p_value": comparison.p_value,

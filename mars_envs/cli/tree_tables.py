@@ -68,6 +68,8 @@ def sheets(results: Mapping[str, Any]) -> list[Sheet]:
         found += [_curves(results, team, metric, rows) for metric in COMPARED]
         compared = _compared(results, team, rows)
         found += [] if compared is None else [compared, _shapes(results, team, rows)]
+    if any(row["of"] == "choice" for row in results["comparisons"]):
+        found.append(_choices(results))
     baseline = results["baseline"]
     if any(r["of"] == "team" and r["selector"] == baseline for r in results["comparisons"]):
         found.append(_teams(results))
@@ -167,6 +169,38 @@ def _shapes(results: Mapping[str, Any], team: str, rows: Rows) -> Sheet:
             if cell["budget"] == budget
         ],
         note="mean ± standard error over tasks; degenerate: all nodes have the same reward",
+    )
+
+
+def _choices(results: Mapping[str, Any]) -> Sheet:
+    """The reward model's choice against the released one, at each team's largest budget."""
+    from trainers.comparisons import format_p
+
+    rows = [row for row in results["comparisons"] if row["of"] == "choice"]
+    largest = {
+        team: max(row["budget"] for row in rows if row["team"] == team)
+        for team in dict.fromkeys(row["team"] for row in rows)
+    }
+    at = {(cell["team"], cell["selector"], cell["budget"]): cell for cell in results["cells"]}
+    return Sheet(
+        title=f"Answers chosen by {results['score_fn']} against the latest of the best",
+        columns=("trees", "nodes", "latest, %", f"{results['score_fn']}, %", "points", "Holm"),
+        rows=[
+            [
+                f"{row['team']}, {_selector(results, row['team'], row['selector'])}",
+                str(row["budget"]),
+                *(
+                    _with_se(at[row["team"], row["selector"], row["budget"]][metric])
+                    for metric in ("pass_at_1_mcts", "pass_at_1_scored")
+                ),
+                points(row),
+                format_p(row["p_holm"]),
+            ]
+            for row in rows
+            if row["budget"] == largest[row["team"]]
+        ],
+        note=f"[95 % interval over {rows[0]['difference']['n']} tasks]; p-values of all budgets "
+        f"are corrected together ({rows[0]['family']})",
     )
 
 

@@ -214,10 +214,60 @@ def test_a_run_is_resumed_with_its_own_settings_and_files_only(
     assert f"{pool} has changed since" in capsys.readouterr().err
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untrained model of a few thousand weights."""
+    from trainers.tiny_coders import build_coder, save_coder
+
+    folder = tmp_path_factory.mktemp("model")
+    save_coder(*build_coder("qwen3", seed=0), folder)
+    return folder
+
+
+@pytest.mark.slow
+def test_models_grow_trees_in_the_environment(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["bench", "tree", "--tasks", "tiny_code", "--limit", "2", "--seeds", "2"]
+    arguments += ["--agents", f"hf:{model},hf:{model}", "--budgets", "1,3", "--max-tokens", "8"]
+    arguments += ["--preset", "default,best_of_n", "--sandbox", "bubblewrap"]
+    out = tmp_path / "run"
+    # The prose is longer than what the model can read: no answer comes, and none is scored.
+    assert main([*arguments, "--out", str(out)]) == 2
+    assert "no tree could be grown" in capsys.readouterr().err
+    assert not (out / "results.json").exists()
+    arguments += ["--prompts", "compact", "--out", str(tmp_path / "compact")]
+    assert main(arguments) == 0
+    found = results(tmp_path / "compact")
+    for cell in found["cells"]:
+        assert (cell["tasks"], cell["trees"]) == (2, 4)
+        assert cell["pass_at_1_scored"] is None or cell["pass_at_1_scored"]["mean"] is None
+        assert sum(agent["share"]["mean"] for agent in cell["agents"].values()) == pytest.approx(1)
+    assert len(found["cells"][0]["agents"]) == 2
+
+
+def test_trees_whose_models_failed_are_told_counted_and_tried_again(
+    place: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = place / "partly"
+    arguments = command(place, out, "--budgets", "2", "--seeds", "1", "--preset", "default")
+    arguments += ["--agents", f"replay:{place}/pool.jsonl", f"hf:{model}"]
+    assert main(arguments) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "4 of 8 cells failed and are in no figure above" in said
+    assert results(out)["failed_cells"] == 4
+    assert not results(out)["complete"]
+    assert {cell["team"] for cell in results(out)["cells"]} == {"pool"}
+    assert main([*arguments, "--resume"]) == 1
+    assert "4 of 8 cells were finished before" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (["--preset", "nonsense"], "--preset: unknown selector 'nonsense'"),
+        (["--prompts", "nonsense"], "--prompts: "),
+        (["--score-fn", "nonsense"], "unknown score_fn 'nonsense'"),
         (["--preset", ","], "--preset is empty"),
         (["--preset", "no_module:nothing"], "--preset: "),
         (["--budgets", "0"], "--budgets: expected numbers of nodes of at least 1"),

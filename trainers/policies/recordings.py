@@ -52,8 +52,8 @@ def load_recordings(
 
     Args:
         path: a JSONL file in one of the layouts of this module.
-        source: only what this model, algorithm or submission wrote; its name, or a pattern with
-            `*` and `?` such as "gpt-4*".
+        source: only what this model, algorithm or submission wrote; its name, or patterns with
+            `*` and `?` such as "gpt-4*", between them a `|`.
 
     Returns:
         The recordings of each task, by task id.
@@ -79,7 +79,7 @@ def load_recordings(
 
 
 def _matches(name: str, pattern: str) -> bool:
-    return name == pattern or fnmatchcase(name, pattern)
+    return name == pattern or any(fnmatchcase(name, part) for part in pattern.split("|"))
 
 
 @dataclass(frozen=True, slots=True)
