@@ -21,6 +21,7 @@ import numpy as np
 from .judging.base import CaseFeedback, Feedback, Verdict
 from .tasks.code import CodeTask, ExpectedCase
 from .tree_search.infos import INFO_FIELDS
+from .tree_search.tree import Node, SearchTree
 
 RESERVED_INFO_KEYS = frozenset(
     {"episode", "final_obs", "final_info", "action_mask", "active_agent", "prefix", "suffix"}
@@ -88,6 +89,14 @@ def stub_tasks(count: int = 3) -> list[CodeTask]:
         )
         for index in range(count)
     ]
+
+
+def stub_score(task: CodeTask, tree: SearchTree, node: Node) -> float:
+    """Score by a hash of task and text: a stand-in for a reward model."""
+    digest = hashlib.sha256(
+        f"{task.task_id}\0{node.reply}\0score".encode("utf-8", "replace")
+    ).digest()
+    return digest[0] / 255
 
 
 def odd_policy(agent: str, observation: Any, info: Mapping[str, Any], turn: int) -> str:

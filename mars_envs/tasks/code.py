@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, Self
 
 from ..errors import InvalidTask
 
@@ -139,6 +139,10 @@ class CodeTask:
     show_tests: bool = True
     """Whether feedback may show the contents of the public tests."""
     meta: Mapping[str, str] = field(default_factory=dict)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # Frozen, and perhaps megabytes of tests: copies of an environment share their tasks.
+        return self
 
     def __post_init__(self) -> None:
         if not self.public:

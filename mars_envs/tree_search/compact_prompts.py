@@ -35,7 +35,8 @@ def root(task: CodeTask, agent: str) -> str:
 
 def refine(task: CodeTask, parent: ParentView, agent: str) -> str:
     """Ask for a better version of `parent`."""
-    return f"{root(task, agent)}{_cut_reply(parent.reply)}\n{_feedback_line(parent.feedback)}\n"
+    feedback = f"{_feedback_line(parent.feedback)}\n" if parent.told else ""
+    return f"{root(task, agent)}{_cut_reply(parent.reply)}\n{feedback}"
 
 
 def _cut_reply(reply: str) -> str:

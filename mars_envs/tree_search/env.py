@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from .shell import Observation, TreeShell
+from .shell import Ending, Infos, Observation, TreeShell
 
 
 def raw_env(**options: Any) -> TreeSearchEnv:
@@ -44,10 +44,22 @@ class TreeSearchEnv(TreeShell, AECEnv[str, Observation, str]):  # type: ignore[m
         selector: "default", "paper", "marti_code", "best_of_n", "module:name", or a selector.
         agent_mix: share of choices in which the agent is drawn uniformly; 0 in the papers.
         prompts: "prose", "compact", a module or "module:name" with `root` and `refine`, or those.
+        feedback_level: what a refinement is told of its parent: "none", "verdict", "summary" or
+            "full" (see `feedback_level`). It governs prompts; `features` are numbers as ever.
+        roles: agent -> one line put last in its prompts, for teams of one model.
+        score_fn: a reward model: "agreement", "module:name" or a callable of (task, tree, node).
+        score_weight: w; the search is driven by w * public score + (1 - w) * score_fn. With 1 the
+            model only breaks ties in the final choice.
+        agent_budgets: agent -> nodes that it may make; spending all of them terminates.
+        max_tokens: tokens of all texts, after which the episode terminates; None: no limit.
+        count_tokens: what a text counts: "words", "module:name" or a callable; None: words, where
+            there is a `max_tokens`, else nothing is counted.
         stop_on_solved: terminate as soon as a node passes every public test.
         expand_solved: whether a node that passes every public test may be refined.
+        max_seconds: time after which the episode is truncated; None: no limit.
         max_cycles: steps after which the episode is truncated from outside; None: never.
         render_mode: "ansi", "human" or None.
+        clock: seconds from any fixed moment, for `max_seconds`.
 
     Raises:
         InvalidTask: no usable task.
@@ -77,17 +89,20 @@ class TreeSearchEnv(TreeShell, AECEnv[str, Observation, str]):  # type: ignore[m
 
         Args:
             seed: starts the random stream anew; None goes on with it.
-            options: `{"task": task_id}` chooses the task instead of drawing it. Other options are
-                ignored, as PettingZoo asks.
+            options: `{"task": task_id}` chooses the task instead of drawing it; `{"agents": [...]}`
+                the agents of this episode, some of `possible_agents`. Others are ignored, as
+                PettingZoo asks.
 
         Raises:
-            ValueError: there is no such task.
+            ValueError: there is no such task or agent.
         """
         self._start(seed, options or {})
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self._skip_agent_selection: str | None = None
-        self._next_turn()
+        self.agent_selection = self.agents[0]  # where the episode is over at once
+        ending = self._ask(1)
+        self._next_turn(ending, self._infos(ending))
 
     def observe(self, agent: str) -> Observation:
         """Return what `agent` sees: its prompt if it is its turn, else an empty one."""
@@ -109,10 +124,13 @@ class TreeSearchEnv(TreeShell, AECEnv[str, Observation, str]):  # type: ignore[m
         answer = self._episode.read(action)
         verdict = self._judge.judge(self.task, answer.text)
         # Nothing has changed up to here, so a judge that raises leaves the episode as it was.
-        node = self._episode.settle({agent: (answer, verdict)})[agent]
-        self._episode.cycles += 1
+        with self._all_or_nothing():
+            node = self._episode.settle({agent: (answer, verdict)})[agent]
+            self._episode.cycles += 1
+            ending = self._ask(1)
+            infos = self._infos(ending)
         self._pay(agent, 1.0 if node.solved else 0.0)
-        self._next_turn()
+        self._next_turn(ending, infos)
 
     def fail(self, agent: str, reason: str, permanent: bool = False) -> None:
         """Say that no text will come from the selected agent; the search chooses again.
@@ -129,9 +147,12 @@ class TreeSearchEnv(TreeShell, AECEnv[str, Observation, str]):  # type: ignore[m
         Raises:
             ProtocolError: it is not this agent's turn.
         """
-        self._episode.fail(agent, reason, permanent=permanent)
+        with self._all_or_nothing():
+            self._episode.fail(agent, reason, permanent=permanent)
+            ending = self._ask(1)
+            infos = self._infos(ending)
         self._pay(agent, 0.0)
-        self._next_turn()
+        self._next_turn(ending, infos)
 
     def _pay(self, agent: str, reward: float) -> None:
         self._cumulative_rewards[agent] = 0.0
@@ -139,12 +160,11 @@ class TreeSearchEnv(TreeShell, AECEnv[str, Observation, str]):  # type: ignore[m
         self.rewards[agent] = reward
         self._accumulate_rewards()
 
-    def _next_turn(self) -> None:
-        """Choose who expands what next, or end the episode."""
-        ending = self._ask(1)
+    def _next_turn(self, ending: Ending, infos: Infos) -> None:
+        """Hand the turn to whom the search asks, or end the episode."""
         self.terminations = dict.fromkeys(self.agents, ending.terminated)
         self.truncations = dict.fromkeys(self.agents, ending.truncated)
-        self.infos = self._infos(ending)
+        self.infos = infos
         if ending.over:
             self._deads_step_first()
         else:

@@ -19,13 +19,14 @@ from ..errors import ProtocolError
 from ..judging.base import Verdict
 from ..spaces import TEXT_LIMIT, replace_surrogates
 from ..tasks.code import CodeTask
-from .infos import LastAction, Scalar, episode_facts, node_facts, request_facts
+from .feedback_level import FeedbackLevel, parent_view
+from .infos import LastAction, Scalar, episode_facts, node_facts, own_facts, request_facts
 from .node_table import NodeTable
-from .prompts import ParentView
 from .prose_prompts import excerpt
 from .search import TreeSearch
 from .selection import Expansion
 from .sources import PromptsHandle
+from .tokens import TokenCounter, counted
 from .tree import ROOT, Node
 
 FEATURES = 5
@@ -39,6 +40,10 @@ class Rules:
     """The possible agents."""
     budget: int
     prompts: PromptsHandle
+    feedback_level: FeedbackLevel = "full"
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """One line for an agent, put last in all its prompts."""
+    count_tokens: TokenCounter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,8 @@ class Answer:
     """An action as it is taken: a text that every space holds."""
 
     text: str
+    tokens: int = 0
+    """0 where nobody counts them."""
     truncated: bool = False
     repaired: bool = False
 
@@ -97,12 +104,19 @@ class Episode:
 
         Raises:
             TypeError: the action is no string.
+            ValueError: its tokens cannot be counted.
         """
         if not isinstance(action, str):
             raise TypeError(f"an action is a text (str), got {type(action).__name__}")
         cut = action[:TEXT_LIMIT]
         text = replace_surrogates(cut)
-        return Answer(text=text, truncated=len(action) > TEXT_LIMIT, repaired=text != cut)
+        counter = self._rules.count_tokens
+        return Answer(
+            text=text,
+            tokens=0 if counter is None else counted(counter, text),
+            truncated=len(action) > TEXT_LIMIT,
+            repaired=text != cut,
+        )
 
     def settle(self, outcomes: Mapping[str, tuple[Answer, Verdict]]) -> dict[str, Node]:
         """Grow the tree by one node for each answer, in the order of the agents.
@@ -128,12 +142,16 @@ class Episode:
                 self.fail(agent, "no action was given")
                 continue
             answer, verdict = outcomes[agent]
-            node = self.search.tell(self._requests.pop(agent).expansion.id, verdict, answer.text)
+            expansion = self._requests.pop(agent).expansion
+            node = self.search.tell(expansion.id, verdict, answer.text, answer.tokens)
             assert node is not None  # its expansion was pending
             nodes[agent] = node
             self._table.add(node)
             self._last[agent] = LastAction(
-                node=node, truncated=answer.truncated, repaired=answer.repaired
+                node=node,
+                tokens=answer.tokens,
+                truncated=answer.truncated,
+                repaired=answer.repaired,
             )
         return nodes
 
@@ -157,14 +175,15 @@ class Episode:
         search = self.search
         shared = episode_facts(
             self.task,
+            search,
             best=search.answer if stop_reason else search.tree.best,
-            nodes_left=search.nodes_left,
             stop_reason=stop_reason,
         )
         return {
             agent: {
                 **shared,
                 **node_facts(search.tree, self._last[agent]),
+                **own_facts(search, agent),
                 **request_facts(search.tree, self._expansion(agent)),
             }
             for agent in search.agents
@@ -189,17 +208,15 @@ class Episode:
         return None if request is None else request.expansion
 
     def _prompt(self, expansion: Expansion) -> str:
+        rules, agent = self._rules, expansion.agent
         if expansion.parent_id == ROOT:
-            text = self._rules.prompts.value.root(self.task, expansion.agent)
+            text = rules.prompts.value.root(self.task, agent)
         else:
-            node = self.search.tree[expansion.parent_id]
-            view = ParentView(
-                reply=node.reply,
-                program=node.verdict.program,
-                feedback=node.verdict.feedback,
-                solved_public=node.solved_public,
-            )
-            text = self._rules.prompts.value.refine(self.task, view, expansion.agent)
+            view = parent_view(self.search.tree[expansion.parent_id], rules.feedback_level)
+            text = rules.prompts.value.refine(self.task, view, agent)
+        if agent in rules.roles:
+            # Last, so that the prompts of a team that shares its weights share their beginnings.
+            text = text.removesuffix("\n") + f"\n{rules.roles[agent]}\n"
         text = replace_surrogates(text)
         # Room for the note that says how much was left out of the middle.
         return text if len(text) <= TEXT_LIMIT else excerpt(text, TEXT_LIMIT - 100)

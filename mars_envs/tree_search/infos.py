@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..judging.base import Feedback, Verdict
 from ..tasks.code import CodeTask
+from .search import TreeSearch
 from .selection import Expansion
 from .tree import NOTHING, ROOT, Node, SearchTree
 
@@ -31,11 +32,14 @@ INFO_FIELDS: dict[str, type] = {
     "public_total": int,
     "refine": bool,
     "parent_solved": bool,
+    "tokens": int,
     "action_truncated": bool,
     "action_repaired": bool,
     "expand_id": int,
     "expand_depth": int,
     "nodes_left": int,
+    "own_nodes_left": int,
+    "tokens_left": int,
     "stop_reason": str,
     "best_node_id": int,
     "best_score": float,
@@ -53,30 +57,40 @@ class LastAction:
 
     node: Node | None = None
     """The node that it made last; None before the first."""
+    tokens: int = 0
     truncated: bool = False
     repaired: bool = False
 
 
 def episode_facts(
-    task: CodeTask, *, best: Node | None, nodes_left: int, stop_reason: str
+    task: CodeTask, search: TreeSearch, *, best: Node | None, stop_reason: str
 ) -> dict[str, Scalar]:
     """Return what every agent is told alike.
 
     Args:
         task: what the episode is about.
+        search: as it stands.
         best: the answer of the search as it stands.
-        nodes_left: how much of the budget is left.
         stop_reason: what ended the episode; empty while it runs.
     """
+    limit = search.rules.max_tokens
     return {
         "task_id": task.task_id,
         "oracle": task.oracle,
-        "nodes_left": nodes_left,
+        "nodes_left": search.nodes_left,
+        "tokens_left": NOTHING if limit is None else max(0, limit - search.tokens),
         "stop_reason": stop_reason,
         "best_node_id": NOTHING if best is None else best.id,
         "best_score": 0.0 if best is None else float(best.score),
         "best_solved": best is not None and bool(best.solved),
     }
+
+
+def own_facts(search: TreeSearch, agent: str) -> dict[str, Scalar]:
+    """Return how many nodes an agent may still make: its own budget or the common one."""
+    limit = search.rules.agent_budgets.get(agent, search.budget)
+    own = limit - search.tree.count(agent)
+    return {"own_nodes_left": max(0, min(own, search.nodes_left))}
 
 
 def request_facts(tree: SearchTree, expansion: Expansion | None) -> dict[str, Scalar]:
@@ -103,6 +117,7 @@ def node_facts(tree: SearchTree, last: LastAction) -> dict[str, Scalar]:
             "public_total": 0,
             "refine": False,
             "parent_solved": False,
+            "tokens": 0,
             "action_truncated": False,
             "action_repaired": False,
         }
@@ -118,6 +133,7 @@ def node_facts(tree: SearchTree, last: LastAction) -> dict[str, Scalar]:
         "public_total": int(node.verdict.public_total),
         "refine": refine,
         "parent_solved": refine and bool(tree[node.parent_id].solved),
+        "tokens": last.tokens,
         "action_truncated": last.truncated,
         "action_repaired": last.repaired,
     }

@@ -110,22 +110,22 @@ class ParallelTreeSearchEnv(
         texts = [answer.text for answer in answers.values()]
         verdicts = self._judge.judge_all(self.task, texts, self._judge_threads)
         # Nothing has changed up to here, so a judge that raises leaves the episode as it was.
-        nodes = self._episode.settle(
-            {
-                agent: (answer, verdict)
-                for (agent, answer), verdict in zip(answers.items(), verdicts, strict=True)
-            }
-        )
-        self._episode.cycles += 1
+        pairs = zip(answers.items(), verdicts, strict=True)
+        with self._all_or_nothing():
+            nodes = self._episode.settle(
+                {agent: (answer, verdict) for (agent, answer), verdict in pairs}
+            )
+            self._episode.cycles += 1
+            ending = self._ask(len(self.agents))
+            infos = self._infos(ending)
         rewards = dict.fromkeys(self.agents, 0.0)
         rewards.update({agent: 1.0 for agent, node in nodes.items() if node.solved})
-        ending = self._ask(len(self.agents))
         observations = self._observations()
         terminations = dict.fromkeys(self.agents, ending.terminated)
         truncations = dict.fromkeys(self.agents, ending.truncated)
         if ending.over:
             self.agents = []
-        return observations, rewards, terminations, truncations, self._infos(ending)
+        return observations, rewards, terminations, truncations, infos
 
     def fail(self, agent: str, reason: str, permanent: bool = False) -> None:
         """Say before the next `step` that no text will come from an active agent.

@@ -21,15 +21,18 @@ PROMPT_SETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParentView:
-    """What a refinement may know of the node that it refines."""
+    """What a refinement may know of the node that it refines (see `feedback_level`)."""
 
     reply: str
     """The parent's reply exactly as its author gave it."""
     program: str
     """The program as executed; empty where the reply held none."""
     feedback: Feedback
+    """Reduced to what may be told; empty, with 0 of 0 tests, where `told` is false."""
     solved_public: bool
-    """Whether every public test passed."""
+    """Whether every public test passed; false where `told` is false."""
+    told: bool = True
+    """Whether anything may be told about how the parent did."""
 
 
 class Prompts(Protocol):

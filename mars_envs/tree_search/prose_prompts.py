@@ -31,11 +31,14 @@ def refine(task: CodeTask, parent: ParentView, agent: str) -> str:
         task.statement.rstrip(),
         "An earlier answer was:",
         parent.reply.strip() or "(an empty reply)",
-        _outcome(task, parent.feedback),
     ]
+    if parent.told:
+        parts.append(_outcome(task, parent.feedback))
     if parent.feedback.failure is not None and task.show_tests:
         parts.append(_failure(parent.feedback.failure))
-    if parent.solved_public:
+    if not parent.told:
+        parts.append("Check the earlier answer, and write a better one.")
+    elif parent.solved_public:
         parts.append(
             "Solve the task again, deriving the solution independently, and make it robust: tests "
             "that are not shown may be larger or unusual."

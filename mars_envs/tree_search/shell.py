@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,6 +19,7 @@ from ..spaces import TEXT_LIMIT, UnicodeText
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
 from .episode import FEATURES, Episode, Rules
+from .feedback_level import check_level
 from .infos import REQUEST_FIELDS, Scalar
 from .node_table import table_bounds
 from .presets import resolve_selector
@@ -23,7 +27,8 @@ from .prompts import Prompts
 from .rendering import tree_to_text
 from .search import TreeSearch
 from .selection import Selector
-from .sources import JudgeHandle, JudgeSource, PromptsHandle, TaskSet
+from .sources import JudgeHandle, JudgeSource, PromptsHandle, ScoreHandle, ScoreSource, TaskSet
+from .tokens import TokenCounter, resolve_counter
 from .tree import SearchTree
 
 OUTSIDE = ("seconds", "agents", "max_cycles")
@@ -77,10 +82,19 @@ class TreeShell:
         selector: str | Selector = "default",
         agent_mix: float = 0.0,
         prompts: str | Prompts = "prose",
+        feedback_level: str = "full",
+        roles: Mapping[str, str] | None = None,
+        score_fn: ScoreSource | None = None,
+        score_weight: float = 1.0,
+        agent_budgets: Mapping[str, int] | None = None,
+        max_tokens: int | None = None,
+        count_tokens: str | TokenCounter | None = None,
         stop_on_solved: bool = False,
         expand_solved: bool = True,
+        max_seconds: float | None = None,
         max_cycles: int | None = None,
         render_mode: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
         modes = self.metadata["render_modes"]
@@ -95,14 +109,31 @@ class TreeShell:
         self.max_cycles = max_cycles
         self.render_mode = render_mode
         self._selector = resolve_selector(selector, agent_mix)
-        self._prompts = PromptsHandle(prompts)
-        self._stop_on_solved = stop_on_solved
-        self._expand_solved = expand_solved
+        self._score_fn = None if score_fn is None else ScoreHandle(score_fn)
+        self._agent_budgets = dict(agent_budgets or {})
+        self._search_options: dict[str, Any] = {
+            "expand_solved": expand_solved,
+            "max_tokens": max_tokens,
+            "max_seconds": max_seconds,
+            "stop_on_solved": stop_on_solved,
+            "score_weight": score_weight,
+            "clock": clock,
+        }
+        if max_tokens is not None:
+            count_tokens = count_tokens or "words"
+        self._rules = Rules(
+            agents=tuple(self.possible_agents),
+            budget=budget,
+            prompts=PromptsHandle(prompts),
+            feedback_level=check_level(feedback_level),
+            roles=_role_lines(roles or {}, self.possible_agents),
+            count_tokens=None if count_tokens is None else resolve_counter(count_tokens),
+        )
         self._tasks = TaskSet(load_tasks(tasks))
         self._judge = JudgeHandle(judge)
         self._np_random: np.random.Generator | None = None
         # Found wrong, an option is refused here and not at the first reset.
-        self._episode = self._new_episode(self._tasks[0], seed=0)
+        self._episode = self._new_episode(self._tasks[0], self.possible_agents, seed=0)
         self.observation_spaces = {agent: _observation_space() for agent in self.possible_agents}
         self.action_spaces = {agent: UnicodeText(TEXT_LIMIT) for agent in self.possible_agents}
         low, high = table_bounds(budget, len(self.possible_agents))
@@ -168,24 +199,45 @@ class TreeShell:
     def _start(self, seed: int | None, options: Mapping[str, Any]) -> None:
         """Draw a task and start its tree; nothing changes where the options are wrong."""
         chosen = self._tasks.find(options)
+        team = _team(options.get("agents"), self.possible_agents)
         if seed is not None:
             self._np_random, _ = seeding.np_random(seed)
         # Both draws happen whatever the options say, so that they do not shift later episodes.
         drawn = self._tasks[int(self.np_random.integers(len(self._tasks)))]
-        self._episode = self._new_episode(chosen or drawn, int(self.np_random.integers(2**31)))
-        self.agents = list(self._episode.search.agents)
+        seed = int(self.np_random.integers(2**31))
+        self._episode = self._new_episode(chosen or drawn, team, seed)
+        self.agents = list(team)
 
-    def _new_episode(self, task: CodeTask, seed: int) -> Episode:
+    def _new_episode(self, task: CodeTask, team: Sequence[str], seed: int) -> Episode:
+        budgets = self._agent_budgets
+        if len(team) < len(self.possible_agents):
+            budgets = {agent: nodes for agent, nodes in budgets.items() if agent in team}
         search = TreeSearch(
-            self.possible_agents,
+            team,
             self._selector,
             self.budget,
             seed,
-            expand_solved=self._expand_solved,
-            stop_on_solved=self._stop_on_solved,
+            agent_budgets=budgets,
+            score_fn=None if self._score_fn is None else self._score_fn.of(task),
+            **self._search_options,
         )
-        rules = Rules(agents=tuple(self.possible_agents), budget=self.budget, prompts=self._prompts)
-        return Episode(task, search, rules)
+        return Episode(task, search, self._rules)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put the episode back where it was if anything raises.
+
+        Once the verdicts are there, only a reward model can.
+        """
+        if self._score_fn is None:
+            yield
+            return
+        before = copy.deepcopy(self._episode)
+        try:
+            yield
+        except BaseException:
+            self._episode = before
+            raise
 
     def _ask(self, k: int) -> Ending:
         """Ask `k` agents at most for an expansion each, or say why the episode is over."""
@@ -218,6 +270,26 @@ def _agent_names(agents: int | Sequence[str]) -> list[str]:
     if isinstance(agents, str):
         raise ValueError(f"agents is a number or a list of names, got the string {agents!r}")
     return list(agents)
+
+
+def _role_lines(roles: Mapping[str, str], agents: Sequence[str]) -> dict[str, str]:
+    for agent, line in roles.items():
+        if agent not in agents:
+            raise ValueError(f"roles for unknown agent {agent!r}; the agents are {list(agents)}")
+        if not isinstance(line, str):
+            raise ValueError(f"roles[{agent!r}] must be a line of text, got {line!r}")
+    return dict(roles)
+
+
+def _team(wanted: Any, possible: Sequence[str]) -> list[str]:
+    """Return the agents of an episode, in the order of the possible ones; None: all."""
+    if wanted is None:
+        return list(possible)
+    if isinstance(wanted, str) or not wanted or not set(wanted) <= set(possible):
+        raise ValueError(
+            f"options['agents'] must name one or more of {list(possible)}, got {wanted!r}"
+        )
+    return [agent for agent in possible if agent in wanted]
 
 
 def _observation_space() -> gymnasium.spaces.Dict:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from ..judging.base import CaseFeedback, Feedback, Verdict
 
@@ -57,6 +57,9 @@ class Node:
     verdict: Verdict
     value: float
     """What drove the search, in [0, 1]: the public score, or its blend with a `score_fn`."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # frozen, like all that it holds
 
     @property
     def score(self) -> float:
