@@ -18,6 +18,7 @@ from ..errors import ProtocolError
 from ..spaces import TEXT_LIMIT, UnicodeText
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
+from .consensus import TaskScoreFn, resolve_score_fn
 from .episode import FEATURES, Episode, Rules
 from .feedback_level import check_level
 from .infos import REQUEST_FIELDS, Scalar
@@ -27,7 +28,7 @@ from .prompts import Prompts
 from .rendering import tree_to_text
 from .search import TreeSearch
 from .selection import Selector
-from .sources import JudgeHandle, JudgeSource, PromptsHandle, ScoreHandle, ScoreSource, TaskSet
+from .sources import JudgeHandle, JudgeSource, PromptsHandle, TaskSet
 from .tokens import TokenCounter, resolve_counter
 from .tree import SearchTree
 
@@ -84,7 +85,7 @@ class TreeShell:
         prompts: str | Prompts = "prose",
         feedback_level: str = "full",
         roles: Mapping[str, str] | None = None,
-        score_fn: ScoreSource | None = None,
+        score_fn: str | TaskScoreFn | None = None,
         score_weight: float = 1.0,
         agent_budgets: Mapping[str, int] | None = None,
         max_tokens: int | None = None,
@@ -109,7 +110,7 @@ class TreeShell:
         self.max_cycles = max_cycles
         self.render_mode = render_mode
         self._selector = resolve_selector(selector, agent_mix)
-        self._score_fn = None if score_fn is None else ScoreHandle(score_fn)
+        self._score_fn = resolve_score_fn(score_fn)
         self._agent_budgets = dict(agent_budgets or {})
         self._search_options: dict[str, Any] = {
             "expand_solved": expand_solved,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Self, cast
 
@@ -18,10 +17,8 @@ from ..importing import import_object, is_importable
 from ..judging.base import Judge, Verdict
 from ..tasks.code import CodeTask
 from .prompts import Prompts, resolve_prompts
-from .tree import Node, SearchTree
 
 JudgeSource = str | Judge | Callable[[], Judge]
-ScoreSource = str | Callable[[CodeTask, SearchTree, Node], float]
 
 
 class TaskSet(tuple[CodeTask, ...]):
@@ -44,62 +41,6 @@ class TaskSet(tuple[CodeTask, ...]):
                 return task
         some = ", ".join(repr(task.task_id) for task in self[:5])
         raise ValueError(f"no task {wanted!r} among {len(self)} tasks (the first are {some})")
-
-
-class ScoreHandle:
-    """Names a reward model, which a copy shares and a pickle names again.
-
-    Args:
-        source: "agreement" (how many other answers behave alike), "module:name", or a callable of
-            (task, tree, node) that returns a score in [0, 1].
-
-    Raises:
-        ValueError: nothing of that name, or not callable.
-    """
-
-    def __init__(self, source: ScoreSource) -> None:
-        self._source = source
-        found: Any = source
-        if source == "agreement":
-            found = _agreement
-        elif isinstance(source, str):
-            found = import_object(source)
-        if isinstance(found, type):
-            found = found()
-        if not callable(found):
-            raise ValueError(
-                f"score_fn must be 'agreement', 'module:name' or a callable of (task, tree, node), "
-                f"got {source!r}"
-            )
-        self.score: Callable[[CodeTask, SearchTree, Node], float] = found
-
-    def of(self, task: CodeTask) -> TaskScore:
-        """Return the reward model of one task."""
-        return TaskScore(self, task)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
-
-    def __reduce__(self) -> tuple[type[ScoreHandle], tuple[ScoreSource]]:
-        return ScoreHandle, (self._source,)
-
-
-@dataclass(frozen=True, slots=True)
-class TaskScore:
-    """A reward model that knows which task its answers are to (a `final.ScoreFn`)."""
-
-    handle: ScoreHandle
-    task: CodeTask
-
-    def __call__(self, tree: SearchTree, node: Node) -> float:
-        """Return how good a node seems, in [0, 1]."""
-        return self.handle.score(self.task, tree, node)
-
-
-def _agreement(task: CodeTask, tree: SearchTree, node: Node) -> float:
-    from .consensus import agreement
-
-    return agreement(tree, node)
 
 
 class PromptsHandle:

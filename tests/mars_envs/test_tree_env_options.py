@@ -256,7 +256,7 @@ def test_a_step_whose_reward_model_raises_changes_nothing_and_may_be_repeated(ki
     assert errors > 7
 
 
-@pytest.mark.parametrize("score_fn", [stub_score, "mars_envs.testing:stub_score"])
+@pytest.mark.parametrize("score_fn", [stub_score, "mars_envs.testing:stub_score", "agreement"])
 def test_reward_models_can_be_named(score_fn: Any) -> None:
     check_tree_search(lambda: make(score_fn=score_fn, score_weight=0.5))
 
@@ -457,8 +457,8 @@ def test_copies_share_what_cannot_be_copied() -> None:
         ({"feedback_level": "loud"}, "feedback_level must be one of none, verdict, summary, full"),
         ({"roles": {"coder_9": "x"}}, "roles for unknown agent 'coder_9'"),
         ({"roles": {"coder_0": 3}}, r"roles\['coder_0'\] must be a line of text, got 3"),
-        ({"score_fn": 3}, "score_fn must be 'agreement', 'module:name' or a callable"),
-        ({"score_fn": "agree"}, "expected 'module:name', got 'agree'"),
+        ({"score_fn": 3}, "a score_fn is called with"),
+        ({"score_fn": "agree"}, "unknown score_fn 'agree'; expected 'agreement'"),
         ({"score_weight": 0.5}, "needs a score_fn to blend with"),
         ({"score_weight": 2.0}, r"score_weight must lie in \[0, 1\]"),
         ({"agent_budgets": {"coder_9": 1}}, "no agent 'coder_9'"),
