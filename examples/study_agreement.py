@@ -1,8 +1,9 @@
 """Does test-output agreement choose better among programs that pass the public tests?
 
 Every recorded generation of a HumanEval task is judged once, on public tests, hidden tests and
-probes (inputs of HumanEval+, without expected outputs). The recordings of a task are then the nodes
-of one tree in random order, and two ways to hand one of them in are compared:
+probes: inputs of HumanEval+ without expected outputs, and inputs made from the public tests. The
+recordings of a task are then the nodes of one tree in random order, and two ways to hand one of
+them in are compared:
 
     latest      of the nodes with the highest public score, the latest (the released rule)
     agreement   of these, one of the largest group that behaves alike, of equals the latest
@@ -16,17 +17,18 @@ tells about choice, not about refinement.
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.progress import track
 
 from mars_envs.judging import CodeJudge, Verdict
-from mars_envs.tasks import CodeTask, Probe, load_tasks
+from mars_envs.tasks import CodeTask, load_probes, load_tasks, mutated_probes
 from mars_envs.tree_search import ROOT, SearchTree
 from mars_envs.tree_search.consensus import clusters
+from trainers.comparisons import format_p, sign_flip_test
 from trainers.policies import load_recordings
 from trainers.policies.replay import reply_text
 from trainers.statistics import Estimate, mean_estimate, paired_difference
@@ -38,48 +40,60 @@ class Outcome:
 
     task_id: str
     latest: float
-    without_probes: float
-    with_probes: float
+    agreement: Mapping[str, float]
+    """By what behaviour is told from."""
     any_solved: bool
     open: bool
     """Whether some, not all, nodes of the highest public score are solved: the choice counts."""
 
 
-def tasks_with_probes(data: Path) -> list[CodeTask]:
-    """Return the HumanEval tasks that have public tests, with HumanEval+ inputs as probes."""
-    lines = (data / "functions/humaneval_plus_mini.jsonl").read_text(encoding="utf-8").splitlines()
-    inputs = {record["task_id"]: record["plus_input"] for record in map(json.loads, lines)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbedTask:
+    """A task with its public tests, then probes from HumanEval+, then probes of our own making."""
+
+    task: CodeTask
+    plus: int
+    """How many of its probes are from HumanEval+."""
+
+    def parts(self, signature: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+        """Return what of a signature each way to tell behaviour looks at."""
+        public = len(self.task.public)
+        ours = public + self.plus
+        return {
+            "public tests only": signature[:public],
+            "and HumanEval+ inputs": signature[:ours],
+            "and mutated inputs": signature[:public] + signature[ours:],
+        }
+
+
+def probed_tasks(data: Path, count: int) -> list[ProbedTask]:
+    """Return the HumanEval tasks that have public tests, with `count` probes of each kind."""
+    plus = load_probes(data / "functions/humaneval_plus_mini.jsonl")
     tasks = load_tasks(
         data / "functions/humaneval.jsonl",
         public_tests=data / "functions/humanevalpack_bugs.jsonl",
     )
-    return [
-        replace(
-            task,
-            probes=tuple(
-                Probe(name=f"plus/{number}", input="\n".join(map(json.dumps, arguments)))
-                for number, arguments in enumerate(inputs.get(task.task_id, []), start=1)
-            ),
-        )
-        for task in tasks
-        if not task.oracle
-    ]
+    found: list[ProbedTask] = []
+    for task in tasks:
+        if not task.oracle:
+            given = plus.get(task.task_id, ())[:count]
+            probes = (*given, *mutated_probes(task, count))
+            found.append(ProbedTask(task=replace(task, probes=probes), plus=len(given)))
+    return found
 
 
-def chances(task_id: str, verdicts: Sequence[Verdict]) -> Outcome:
+def chances(probed: ProbedTask, verdicts: Sequence[Verdict]) -> Outcome:
     """Return the chances of each rule over all orders of `verdicts`."""
-    tree, public_only = SearchTree(), SearchTree()
+    trees: defaultdict[str, SearchTree] = defaultdict(SearchTree)
     for verdict in verdicts:
-        tree.add(ROOT, "recorded", verdict)
-        short = verdict.signature[: verdict.public_total]
-        public_only.add(ROOT, "recorded", replace(verdict, signature=short))
+        for way, signature in probed.parts(verdict.signature).items():
+            trees[way].add(ROOT, "recorded", replace(verdict, signature=signature))
     top = max(verdict.score for verdict in verdicts)
     candidates = [verdict.solved for verdict in verdicts if verdict.score == top]
     return Outcome(
-        task_id=task_id,
+        task_id=probed.task.task_id,
         latest=_share(candidates),
-        without_probes=_of_largest(public_only, top, candidates),
-        with_probes=_of_largest(tree, top, candidates),
+        agreement={way: _of_largest(tree, top, candidates) for way, tree in trees.items()},
         any_solved=any(verdict.solved for verdict in verdicts),
         open=len(set(candidates)) == 2,
     )
@@ -97,41 +111,46 @@ def _share(solved: Sequence[bool]) -> float:
     return sum(solved) / len(solved)
 
 
-def study(data: Path, recordings: str, *, tasks: int | None, judge: CodeJudge) -> list[Outcome]:
+def study(
+    data: Path, recordings: str, *, tasks: int | None, probes: int, sandbox: str
+) -> list[Outcome]:
     """Judge the recordings of one file and return what each rule would have handed in.
 
     Args:
         data: the folder of recorded data.
         recordings: name of a file below `generations`, without its ending.
         tasks: only the first so many.
-        judge: judges.
+        probes: of each kind.
+        sandbox: where programs run.
     """
+    judge = CodeJudge(sandbox, probes=2 * probes)
     recorded = load_recordings(data / "generations" / f"{recordings}.jsonl")
-    known = [task for task in tasks_with_probes(data) if task.task_id in recorded][:tasks]
+    known = [each for each in probed_tasks(data, probes) if each.task.task_id in recorded][:tasks]
     outcomes: list[Outcome] = []
-    for task in track(known, description=recordings):
+    for each in track(known, description=recordings):
+        task = each.task
         replies = [reply_text(one, prefix=task.statement) for one in recorded[task.task_id]]
-        outcomes.append(chances(task.task_id, [judge.judge(task, reply) for reply in replies]))
+        outcomes.append(chances(each, [judge.judge(task, reply) for reply in replies]))
     return outcomes
 
 
 def report(recordings: str, outcomes: Sequence[Outcome]) -> str:
     """Return the figures as lines of text."""
     latest = [outcome.latest for outcome in outcomes]
-    rules = {
-        "agreement, public tests only": [outcome.without_probes for outcome in outcomes],
-        "agreement, with probes": [outcome.with_probes for outcome in outcomes],
-    }
     lines = [
         f"{recordings}: {len(outcomes)} tasks, {sum(o.open for o in outcomes)} of them with an "
-        "open choice; mean over tasks [95 % bootstrap interval]",
-        f"  {'latest':<30} {_shown(mean_estimate(latest))}",
+        "open choice; mean over tasks [95 % bootstrap interval], p of a sign-flip test",
+        f"  {'latest':<34} {_shown(mean_estimate(latest))}",
     ]
-    for name, values in rules.items():
+    for way in outcomes[0].agreement:
+        values = [outcome.agreement[way] for outcome in outcomes]
         gain = _shown(paired_difference(values, latest), signed=True)
-        lines.append(f"  {name:<30} {_shown(mean_estimate(values))}   gain {gain}")
+        p_value = format_p(sign_flip_test(values, latest))
+        lines.append(
+            f"  {'agreement: ' + way:<34} {_shown(mean_estimate(values))}   gain {gain} {p_value}"
+        )
     solved = [float(outcome.any_solved) for outcome in outcomes]
-    lines.append(f"  {'any node solved (Pass@N)':<30} {_shown(mean_estimate(solved))}")
+    lines.append(f"  {'any node solved (Pass@N)':<34} {_shown(mean_estimate(solved))}")
     return "\n".join(lines)
 
 
@@ -153,13 +172,20 @@ def main(arguments: Sequence[str] | None = None) -> list[list[Outcome]]:
         help="files below generations/ (default: %(default)s)",
     )
     parser.add_argument("--tasks", type=int, help="only the first so many tasks of each file")
+    parser.add_argument("--probes", type=int, default=16, help="of each kind (default: 16)")
     parser.add_argument("--sandbox", default="auto", help="where programs run (default: auto)")
     options = parser.parse_args(arguments)
-    judge = CodeJudge(options.sandbox)
     found: list[list[Outcome]] = []
     for recordings in options.recordings:
-        found.append(study(options.data, recordings, tasks=options.tasks, judge=judge))
-        print(report(recordings, found[-1]))
+        outcomes = study(
+            options.data,
+            recordings,
+            tasks=options.tasks,
+            probes=options.probes,
+            sandbox=options.sandbox,
+        )
+        print(report(recordings, outcomes), flush=True)
+        found.append(outcomes)
     return found
 
 

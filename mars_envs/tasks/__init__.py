@@ -12,6 +12,7 @@ from .code import (
 )
 from .jsonl import save_tasks, task_from_json, task_to_json
 from .load import load_tasks
+from .probes import argument_probes, load_probes, mutated_probes, with_probes
 
 __all__ = [
     "AssertBody",
@@ -22,8 +23,12 @@ __all__ = [
     "Probe",
     "ScoringGroup",
     "Test",
+    "argument_probes",
+    "load_probes",
     "load_tasks",
+    "mutated_probes",
     "save_tasks",
     "task_from_json",
     "task_to_json",
+    "with_probes",
 ]
