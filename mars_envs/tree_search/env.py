@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 
-from .shell import Ending, Infos, Observation, TreeShell
+from .shell import Action, Ending, Infos, Observation, TreeShell
 
 
 def raw_env(**options: Any) -> TreeSearchEnv:
@@ -25,7 +25,7 @@ def raw_env(**options: Any) -> TreeSearchEnv:
     return TreeSearchEnv(**options)
 
 
-def env(**options: Any) -> OrderEnforcingWrapper[str, Observation, str]:
+def env(**options: Any) -> OrderEnforcingWrapper[str, Observation, Action]:
     """Return the environment in PettingZoo's order checks.
 
     Not in `AssertOutOfBoundsWrapper`: an overlong or unencodable text is data here, not an error.
@@ -33,7 +33,7 @@ def env(**options: Any) -> OrderEnforcingWrapper[str, Observation, str]:
     return OrderEnforcingWrapper(raw_env(**options))
 
 
-class TreeSearchEnv(TreeShell, AECEnv[str, Observation, str]):  # type: ignore[misc]  # untyped
+class TreeSearchEnv(TreeShell, AECEnv[str, Observation, Action]):  # type: ignore[misc]  # untyped
     """One shared search tree per episode, in the reference order of MARS².
 
     Args:
@@ -43,6 +43,8 @@ class TreeSearchEnv(TreeShell, AECEnv[str, Observation, str]):  # type: ignore[m
         budget: nodes of a tree; spending it terminates the episode.
         selector: "default", "paper", "marti_code", "best_of_n", "module:name", or a selector.
         agent_mix: share of choices in which the agent is drawn uniformly; 0 in the papers.
+        select: "search": the search chooses node and agent. "agent": it chooses the agent, which
+            chooses the node: actions are `{"parent", "text"}`, see `choosing`.
         prompts: "prose", "compact", a module or "module:name" with `root` and `refine`, or those.
         feedback_level: what a refinement is told of its parent: "none", "verdict", "summary" or
             "full" (see `feedback_level`). It governs prompts; `features` are numbers as ever.
@@ -108,12 +110,13 @@ class TreeSearchEnv(TreeShell, AECEnv[str, Observation, str]):  # type: ignore[m
         """Return what `agent` sees: its prompt if it is its turn, else an empty one."""
         return self._episode.observe(agent)
 
-    def step(self, action: str | None) -> None:
+    def step(self, action: Action | None) -> None:
         """Judge the selected agent's text, attach it, and choose who is next.
 
         Raises:
             JudgeUnavailable: the judge failed; nothing has changed.
-            TypeError: the action is no string.
+            TypeError: the action is no text (and no choice, where agents choose).
+            ValueError: a parent outside of its space.
             ProtocolError: no episode is running.
         """
         self._check_running()

@@ -19,8 +19,9 @@ from ..errors import ProtocolError
 from ..judging.base import Verdict
 from ..spaces import TEXT_LIMIT, replace_surrogates
 from ..tasks.code import CodeTask
+from .choosing import choice_mask, choice_prompt, is_open, no_choice, read_choice
 from .feedback_level import FeedbackLevel, parent_view
-from .infos import LastAction, Scalar, episode_facts, node_facts, own_facts, request_facts
+from .infos import Info, LastAction, episode_facts, node_facts, own_facts, request_facts
 from .node_table import NodeTable
 from .prose_prompts import excerpt
 from .search import TreeSearch
@@ -44,6 +45,8 @@ class Rules:
     roles: Mapping[str, str] = field(default_factory=dict)
     """One line for an agent, put last in all its prompts."""
     count_tokens: TokenCounter | None = None
+    agent_selects: bool = False
+    """Whether the acting agent chooses the parent (see `choosing`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,8 @@ class Answer:
     """An action as it is taken: a text that every space holds."""
 
     text: str
+    parent_id: int | None = None
+    """The parent that the agent chose; None: that of the search."""
     tokens: int = 0
     """0 where nobody counts them."""
     truncated: bool = False
@@ -81,6 +86,7 @@ class Episode:
         self._rules = rules
         self._table = NodeTable(rules.budget, rules.agents)
         self._requests: dict[str, _Request] = {}
+        self._size = 0  # of the tree when agents were asked: the nodes that they may choose
         self._last = {agent: LastAction() for agent in search.agents}
 
     @property
@@ -91,6 +97,7 @@ class Episode:
     def ask(self, k: int) -> None:
         """Ask up to `k` different agents for one expansion each; the search chooses them."""
         self._requests = {}
+        self._size = len(self.search.tree)
         free = list(self.search.agents)
         while free and len(self._requests) < k:
             for expansion in (found := self.search.ask(agents=free)):
@@ -106,14 +113,17 @@ class Episode:
             TypeError: the action is no string.
             ValueError: its tokens cannot be counted.
         """
-        if not isinstance(action, str):
+        rules, parent_id = self._rules, None
+        if rules.agent_selects:
+            action, parent_id = read_choice(action, rules.budget)
+        elif not isinstance(action, str):
             raise TypeError(f"an action is a text (str), got {type(action).__name__}")
         cut = action[:TEXT_LIMIT]
         text = replace_surrogates(cut)
-        counter = self._rules.count_tokens
         return Answer(
             text=text,
-            tokens=0 if counter is None else counted(counter, text),
+            parent_id=parent_id,
+            tokens=0 if rules.count_tokens is None else counted(rules.count_tokens, text),
             truncated=len(action) > TEXT_LIMIT,
             repaired=text != cut,
         )
@@ -143,6 +153,10 @@ class Episode:
                 continue
             answer, verdict = outcomes[agent]
             expansion = self._requests.pop(agent).expansion
+            chosen = answer.parent_id
+            refused = chosen is not None and not self._may_expand(chosen)
+            if chosen is not None and not refused:
+                self.search.redirect(expansion.id, chosen)
             node = self.search.tell(expansion.id, verdict, answer.text, answer.tokens)
             assert node is not None  # its expansion was pending
             nodes[agent] = node
@@ -152,6 +166,7 @@ class Episode:
                 tokens=answer.tokens,
                 truncated=answer.truncated,
                 repaired=answer.repaired,
+                refused=refused,
             )
         return nodes
 
@@ -169,7 +184,7 @@ class Episode:
         if permanent:
             self.search.retire(agent)
 
-    def infos(self, stop_reason: str) -> dict[str, dict[str, Scalar]]:
+    def infos(self, stop_reason: str) -> dict[str, Info]:
         """Return every agent's info, made afresh; the reason is empty while the episode runs."""
         # A reward model, where there is one, is asked for the final choice only.
         search = self.search
@@ -179,7 +194,7 @@ class Episode:
             best=search.answer if stop_reason else search.tree.best,
             stop_reason=stop_reason,
         )
-        return {
+        infos: dict[str, Info] = {
             agent: {
                 **shared,
                 **node_facts(search.tree, self._last[agent]),
@@ -188,16 +203,23 @@ class Episode:
             }
             for agent in search.agents
         }
+        if self._rules.agent_selects:
+            for agent, info in infos.items():
+                info["action_mask"] = {"parent": self._mask(agent), "text": None}
+        return infos
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """Return what `agent` sees: `prompt` and `features`."""
+        """Return what `agent` sees: `prompt` and `features`, and `tree` where agents choose."""
         request = self._requests.get(agent)
         if request is not None and request.prompt is None:
             request.prompt = self._prompt(request.expansion)
-        return {
+        observation = {
             "prompt": "" if request is None else request.prompt,
             "features": self._features(agent, request),
         }
+        if self._rules.agent_selects:
+            observation["tree"] = self.state()
+        return observation
 
     def state(self) -> NDArray[np.float32]:
         """Return the tree as numbers: [budget + 1, 6], see `node_table`."""
@@ -207,12 +229,28 @@ class Episode:
         request = self._requests.get(agent)
         return None if request is None else request.expansion
 
+    def _may_expand(self, node_id: int) -> bool:
+        return node_id < self._size and is_open(
+            self.search.tree, node_id, expand_solved=self.search.expand_solved
+        )
+
+    def _mask(self, agent: str) -> NDArray[np.int8]:
+        if agent not in self._requests:
+            return no_choice(self._rules.budget)
+        return choice_mask(
+            self.search.tree, self._rules.budget, expand_solved=self.search.expand_solved
+        )
+
     def _prompt(self, expansion: Expansion) -> str:
-        rules, agent = self._rules, expansion.agent
-        if expansion.parent_id == ROOT:
+        rules, agent, tree = self._rules, expansion.agent, self.search.tree
+        if rules.agent_selects:
+            fresh = rules.prompts.value.root(self.task, agent)
+            nodes = [node for node in tree if self._may_expand(node.id)]
+            text = choice_prompt(fresh, self.task, nodes, rules.feedback_level)
+        elif expansion.parent_id == ROOT:
             text = rules.prompts.value.root(self.task, agent)
         else:
-            view = parent_view(self.search.tree[expansion.parent_id], rules.feedback_level)
+            view = parent_view(tree[expansion.parent_id], rules.feedback_level)
             text = rules.prompts.value.refine(self.task, view, agent)
         if agent in rules.roles:
             # Last, so that the prompts of a team that shares its weights share their beginnings.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..judging.base import Feedback, Verdict
 from ..tasks.code import CodeTask
@@ -17,6 +18,8 @@ from .selection import Expansion
 from .tree import NOTHING, ROOT, Node, SearchTree
 
 Scalar = bool | int | float | str
+Info = dict[str, Any]
+"""Plain scalars; where agents choose parents, also the `action_mask`."""
 
 INFO_FIELDS: dict[str, type] = {
     "active": bool,
@@ -35,6 +38,7 @@ INFO_FIELDS: dict[str, type] = {
     "tokens": int,
     "action_truncated": bool,
     "action_repaired": bool,
+    "parent_refused": bool,
     "expand_id": int,
     "expand_depth": int,
     "nodes_left": int,
@@ -60,6 +64,8 @@ class LastAction:
     tokens: int = 0
     truncated: bool = False
     repaired: bool = False
+    refused: bool = False
+    """It chose a parent that may not be expanded; the search's proposal was expanded."""
 
 
 def episode_facts(
@@ -120,6 +126,7 @@ def node_facts(tree: SearchTree, last: LastAction) -> dict[str, Scalar]:
             "tokens": 0,
             "action_truncated": False,
             "action_repaired": False,
+            "parent_refused": False,
         }
     refine = node.parent_id != ROOT
     return {
@@ -136,6 +143,7 @@ def node_facts(tree: SearchTree, last: LastAction) -> dict[str, Scalar]:
         "tokens": last.tokens,
         "action_truncated": last.truncated,
         "action_repaired": last.repaired,
+        "parent_refused": last.refused,
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from pettingzoo import ParallelEnv
 
-from .shell import Infos, Observation, TreeShell
+from .shell import Action, Infos, Observation, TreeShell
 
 
 def parallel_env(**options: Any) -> ParallelTreeSearchEnv:
@@ -23,7 +23,7 @@ def parallel_env(**options: Any) -> ParallelTreeSearchEnv:
 
 class ParallelTreeSearchEnv(
     TreeShell,
-    ParallelEnv[str, Observation, str],  # type: ignore[misc]  # untyped
+    ParallelEnv[str, Observation, Action],  # type: ignore[misc]  # untyped
 ):
     """One shared search tree per episode, grown by all agents at once.
 
@@ -80,22 +80,22 @@ class ParallelTreeSearchEnv(
         return self._observations(), self._infos(ending)
 
     def step(
-        self, actions: Mapping[str, str]
+        self, actions: Mapping[str, Action]
     ) -> tuple[dict[str, Observation], dict[str, float], dict[str, bool], dict[str, bool], Infos]:
         """Judge the texts of all active agents, attach them, and give everyone another parent.
 
         Nodes are attached in the order of `agents`, whoever's verdict came first.
 
         Args:
-            actions: agent -> text. An active agent that is missing has failed.
+            actions: agent -> action. An active agent that is missing has failed.
 
         Returns:
             Observations, rewards, terminations, truncations and infos of all agents.
 
         Raises:
             JudgeUnavailable: a verdict failed; nothing has changed, the step may be repeated.
-            TypeError: an action is no string.
-            ValueError: an action for an agent that is not there.
+            TypeError: an action is no text (and no choice, where agents choose).
+            ValueError: an action for an agent that is not there, or a parent outside of its space.
             ProtocolError: no episode is running.
         """
         self._check_running()

@@ -33,9 +33,9 @@ def refine(task: CodeTask, parent: ParentView, agent: str) -> str:
         parent.reply.strip() or "(an empty reply)",
     ]
     if parent.told:
-        parts.append(_outcome(task, parent.feedback))
+        parts.append(outcome(task, parent.feedback))
     if parent.feedback.failure is not None and task.show_tests:
-        parts.append(_failure(parent.feedback.failure))
+        parts.append(first_failure(parent.feedback.failure))
     if not parent.told:
         parts.append("Check the earlier answer, and write a better one.")
     elif parent.solved_public:
@@ -72,7 +72,8 @@ def _form(task: CodeTask) -> str:
     return f"Write {what}. Reply with one full program in one ```python fence."
 
 
-def _outcome(task: CodeTask, feedback: Feedback) -> str:
+def outcome(task: CodeTask, feedback: Feedback) -> str:
+    """Say in one or two sentences how an answer did on the public tests."""
     if feedback.status == "no_code":
         return "No program was found in that reply."
     count = f"It passes {feedback.passed} of {feedback.total} public tests."
@@ -86,7 +87,8 @@ def _outcome(task: CodeTask, feedback: Feedback) -> str:
     return f"{count} {_STATUS.get(feedback.status, feedback.status)}"
 
 
-def _failure(failure: CaseFeedback) -> str:
+def first_failure(failure: CaseFeedback) -> str:
+    """Show the first public test that fails, in excerpts."""
     lines = ["The first public test that fails:"]
     for title, text, limit in (
         ("Input", failure.input, INPUT_LIMIT),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import gymnasium
 import numpy as np
@@ -21,7 +21,7 @@ from ..tasks.code import CodeTask
 from .consensus import TaskScoreFn, resolve_score_fn
 from .episode import FEATURES, Episode, Rules
 from .feedback_level import check_level
-from .infos import REQUEST_FIELDS, Scalar
+from .infos import REQUEST_FIELDS, Info
 from .node_table import table_bounds
 from .presets import resolve_selector
 from .prompts import Prompts
@@ -36,7 +36,8 @@ OUTSIDE = ("seconds", "agents", "max_cycles")
 """Reasons that truncate: time is up, every agent has failed for good, enough steps."""
 
 Observation = dict[str, Any]
-Infos = dict[str, dict[str, Scalar]]
+Infos = dict[str, Info]
+Action = str | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class TreeShell:
         budget: int = 8,
         selector: str | Selector = "default",
         agent_mix: float = 0.0,
+        select: Literal["search", "agent"] = "search",
         prompts: str | Prompts = "prose",
         feedback_level: str = "full",
         roles: Mapping[str, str] | None = None,
@@ -104,6 +106,8 @@ class TreeShell:
             raise ValueError(f"render_mode must be {known} or None, got {render_mode!r}")
         if max_cycles is not None and max_cycles < 1:
             raise ValueError(f"max_cycles must be at least 1 or None, got {max_cycles!r}")
+        if select not in ("search", "agent"):
+            raise ValueError(f"select must be 'search' or 'agent', got {select!r}")
         self.possible_agents = _agent_names(agents)
         self.agents: list[str] = []
         self.budget = budget
@@ -129,16 +133,20 @@ class TreeShell:
             feedback_level=check_level(feedback_level),
             roles=_role_lines(roles or {}, self.possible_agents),
             count_tokens=None if count_tokens is None else resolve_counter(count_tokens),
+            agent_selects=select == "agent",
         )
         self._tasks = TaskSet(load_tasks(tasks))
         self._judge = JudgeHandle(judge)
         self._np_random: np.random.Generator | None = None
         # Found wrong, an option is refused here and not at the first reset.
         self._episode = self._new_episode(self._tasks[0], self.possible_agents, seed=0)
-        self.observation_spaces = {agent: _observation_space() for agent in self.possible_agents}
-        self.action_spaces = {agent: UnicodeText(TEXT_LIMIT) for agent in self.possible_agents}
         low, high = table_bounds(budget, len(self.possible_agents))
         self.state_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        self.observation_spaces = {agent: self._observes() for agent in self.possible_agents}
+        self.action_spaces = {agent: self._acts() for agent in self.possible_agents}
+        if self._rules.agent_selects:
+            keys = (*REQUEST_FIELDS, "action_mask")
+            self.metadata = {**self.metadata, "request_info_keys": keys}  # type: ignore[misc]
 
     @property
     def np_random(self) -> np.random.Generator:
@@ -168,11 +176,14 @@ class TreeShell:
         return self._tasks
 
     def observation_space(self, agent: str) -> gymnasium.Space[Observation]:
-        """Return the space of `{"prompt", "features"}`: the same object every time."""
+        """Return the space of `{"prompt", "features"}`, and `tree` where agents choose parents.
+
+        The same object every time, as of `action_space`.
+        """
         return self.observation_spaces[agent]
 
-    def action_space(self, agent: str) -> gymnasium.Space[str]:
-        """Return the space of texts: the same object every time."""
+    def action_space(self, agent: str) -> gymnasium.Space[Any]:
+        """Return the space of texts, or of `{"parent", "text"}` where agents choose parents."""
         return self.action_spaces[agent]
 
     def state(self) -> NDArray[np.float32]:
@@ -196,6 +207,22 @@ class TreeShell:
     def close(self) -> None:
         """Release the judge, if this environment made it."""
         self._judge.close()
+
+    def _observes(self) -> gymnasium.spaces.Dict:
+        parts: dict[str, gymnasium.Space[Any]] = {
+            "prompt": UnicodeText(TEXT_LIMIT),
+            "features": gymnasium.spaces.Box(0.0, 1.0, (FEATURES,), np.float32),
+        }
+        if self._rules.agent_selects:
+            low, high = table_bounds(self.budget, len(self.possible_agents))
+            parts["tree"] = gymnasium.spaces.Box(low, high, dtype=np.float32)
+        return gymnasium.spaces.Dict(parts)
+
+    def _acts(self) -> gymnasium.Space[Any]:
+        text = UnicodeText(TEXT_LIMIT)
+        if not self._rules.agent_selects:
+            return text
+        return gymnasium.spaces.Dict(parent=gymnasium.spaces.Discrete(self.budget + 1), text=text)
 
     def _start(self, seed: int | None, options: Mapping[str, Any]) -> None:
         """Draw a task and start its tree; nothing changes where the options are wrong."""
@@ -291,10 +318,3 @@ def _team(wanted: Any, possible: Sequence[str]) -> list[str]:
             f"options['agents'] must name one or more of {list(possible)}, got {wanted!r}"
         )
     return [agent for agent in possible if agent in wanted]
-
-
-def _observation_space() -> gymnasium.spaces.Dict:
-    return gymnasium.spaces.Dict(
-        prompt=UnicodeText(TEXT_LIMIT),
-        features=gymnasium.spaces.Box(0.0, 1.0, (FEATURES,), np.float32),
-    )

@@ -16,7 +16,7 @@ from pettingzoo.utils.conversions import parallel_to_aec
 from mars_envs import JudgeUnavailable, ParallelTreeSearchEnv, ProtocolError, tree_search_v0
 from mars_envs.judging import Verdict
 from mars_envs.tasks import CodeTask
-from mars_envs.testing import StubJudge
+from mars_envs.testing import StubJudge, check_tree_search
 from mars_envs.tree_search import NOTHING, ROOT
 
 STUBS: dict[str, Any] = {
@@ -61,6 +61,23 @@ def test_pettingzoo_s_parallel_seed_test_passes() -> None:
 
 def test_as_an_aec_environment_it_passes_pettingzoo_s_api_test() -> None:
     api_test(parallel_to_aec(make()), num_cycles=20)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"selector": "paper", "agents": 4, "agent_mix": 0.3, "budget": 11},
+        {"selector": "marti_code", "expand_solved": False},
+        {"selector": "best_of_n", "agents": ["coder_7"]},
+        {"stop_on_solved": True},
+        {"max_cycles": 2},
+        {"budget": 1},
+        {"agent_budgets": {"coder_0": 1}, "max_tokens": 30, "feedback_level": "none"},
+    ],
+)
+def test_whole_episodes_keep_the_contract_and_repeat_exactly(options: dict[str, Any]) -> None:
+    check_tree_search(lambda: make(**options))
 
 
 def test_the_factory_takes_the_options_of_the_class() -> None:

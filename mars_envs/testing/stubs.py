@@ -1,0 +1,92 @@
+"""Stand-ins that need no sandbox and no model: deterministic, instant, meaningless.
+
+They can be named in constructor arguments: `judge="mars_envs.testing:StubJudge"`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..judging.base import CaseFeedback, Feedback, Verdict
+from ..tasks.code import CodeTask, ExpectedCase
+from ..tree_search.tree import Node, SearchTree
+
+ODD_TEXTS = (
+    "print(1)",
+    "",
+    "```python\nprint(input())\n```",
+    "naïve 漢字 🙂 \u202e\u0000 text",
+    "lone \ud800 surrogate \udfff",
+    "\n" * 1000,
+)
+"""Completions that a model may well produce."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StubJudge:
+    """Judges by a hash of task and text: deterministic, instant, meaningless.
+
+    Args:
+        solve_rate: share of texts that solve their task.
+        public_total: public tests that it pretends to run.
+    """
+
+    solve_rate: float = 0.3
+    public_total: int = 3
+
+    def judge(self, task: CodeTask, completion: str) -> Verdict:
+        """Return the verdict that the hash gives."""
+        digest = hashlib.sha256(
+            f"{task.task_id}\0{completion}".encode("utf-8", "surrogatepass")
+        ).digest()
+        solved = int.from_bytes(digest[:4], "big") < self.solve_rate * 2**32
+        passed = self.public_total if solved else digest[4] % self.public_total
+        status = "accepted" if solved else "wrong_answer"
+        failure = None if solved else CaseFeedback(name="stub", status=status, actual="nothing")
+        return Verdict(
+            score=passed / self.public_total,
+            solved=solved,
+            status=status,
+            public_passed=passed,
+            public_total=self.public_total,
+            feedback=Feedback(
+                passed=passed, total=self.public_total, status=status, failure=failure
+            ),
+            program=completion,
+        )
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def stub_tasks(count: int = 3) -> list[CodeTask]:
+    """Return small tasks for environments whose judge is a stub."""
+    return [
+        CodeTask(
+            task_id=f"stub/{index}",
+            statement=f"Print {index}.",
+            public=(ExpectedCase(name="1", input="", expected=str(index)),),
+        )
+        for index in range(count)
+    ]
+
+
+def stub_score(task: CodeTask, tree: SearchTree, node: Node) -> float:
+    """Score by a hash of task and text: a stand-in for a reward model."""
+    digest = hashlib.sha256(
+        f"{task.task_id}\0{node.reply}\0score".encode("utf-8", "replace")
+    ).digest()
+    return digest[0] / 255
+
+
+def odd_policy(agent: str, observation: Any, info: Mapping[str, Any], turn: int) -> str:
+    """Answer with the odd texts in turn."""
+    return ODD_TEXTS[turn % len(ODD_TEXTS)]
+
+
+def odd_partner(observation: Any, info: Mapping[str, Any]) -> str:
+    """Play a partner of `SingleAgentView` with an odd text for every number of nodes."""
+    return ODD_TEXTS[int(info["nodes_left"]) % len(ODD_TEXTS)]
