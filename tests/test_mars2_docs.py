@@ -38,7 +38,11 @@ def number(cell: str) -> float:
 EQUATIONS = rows("From equation to code", 4)
 NAMED = [
     *(row[1] for row in EQUATIONS),
-    *re.findall(r"`(?:trainers|mars_envs)\.[\w.]+`", section("Metrics")),
+    *(
+        name
+        for title in ("Metrics", "Diversity")
+        for name in re.findall(r"`(?:trainers|mars_envs)\.[\w.]+`", section(title))
+    ),
 ]
 
 
