@@ -42,7 +42,8 @@ def argument_probes(calls: Sequence[Sequence[Any]], *, prefix: str = "probe") ->
 def load_probes(path: str | Path) -> dict[str, tuple[Probe, ...]]:
     """Read probes in EvalPlus's layout: `task_id`, and `plus_input`, a list of argument lists.
 
-    The inputs that the hidden tests use (`base_input`) are left out.
+    `plus_input_first` will do, where a file has only some of them. The inputs that the original
+    tests use (`base_input`) are left out.
 
     Returns:
         Probes by task id.
@@ -54,11 +55,10 @@ def load_probes(path: str | Path) -> dict[str, tuple[Probe, ...]]:
     for record in read_records(Path(path)):
         if isinstance(record, InvalidTask):
             raise record
-        calls = record.data.get("plus_input")
+        field = "plus_input_first" if record.has("plus_input_first") else "plus_input"
+        calls = record.data.get(field)
         if not isinstance(calls, list) or not all(isinstance(call, list) for call in calls):
-            raise record.error(
-                "plus_input", "a list of lists of arguments", fix="give one list per call"
-            )
+            raise record.error(field, "a list of lists of arguments", fix="give one list per call")
         found[record.filled("task_id")] = argument_probes(calls, prefix="plus")
     return found
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mars_envs.errors import InvalidSetting
 from mars_envs.judging import CodeJudge, extract_lcb, extract_program, resolve_extractor
@@ -229,12 +232,52 @@ def test_on_plain_replies_the_presets_agree(reply: str, program: str | None) -> 
 
 
 @pytest.mark.data
-def test_lcb_takes_the_published_code_out_of_every_recorded_answer(data_dir: Path) -> None:
+@pytest.mark.parametrize("preset", ["lcb", "default"])
+def test_the_published_code_is_taken_out_of_every_recorded_answer(
+    data_dir: Path, preset: str
+) -> None:
     lines = (data_dir / "generations/lcb_o1_outputs.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     assert len(records) == 266
-    wrong = [r["id"] for r in records if (extract_lcb(r["output"]).program or "") != r["extracted"]]
+    extract = resolve_extractor(preset)
+    wrong = [r["id"] for r in records if (extract(r["output"]) or "") != r["extracted"]]
     assert wrong == []
+
+
+PIECES = [
+    "\n",
+    "```",
+    "~~~~",
+    "```python\n",
+    "<think>",
+    "</think>",
+    "print(1)",
+    "\\n",
+    "\0",
+    "\ud800",
+    "\r",
+]
+
+
+@given(st.lists(st.text(max_size=6) | st.sampled_from(PIECES), max_size=30).map("".join))
+def test_no_reply_makes_a_preset_raise_and_both_take_text_from_it(reply: str) -> None:
+    for extract in (extract_program, extract_lcb):
+        found = extract(reply)
+        assert (found.program is None) == (found.how == "none")
+        assert found.program is None or found.program.strip()
+    # By the published rule, written in another way.
+    parts = re.split(r"^[^\n]*```[^\n]*$", reply, flags=re.MULTILINE)
+    expected = parts[-2][1:-1] if len(parts) > 2 else ""
+    assert extract_lcb(reply).program == (expected if expected.strip() else None)
+
+
+@pytest.mark.parametrize(
+    "unit", ["\0", "`", "```\n", "~~~\n", "\\n", "\\", "<think>", "\ud800", "x = 1\n"]
+)
+def test_a_megabyte_of_anything_has_an_answer(unit: str) -> None:
+    reply = unit * (1_000_000 // len(unit))
+    for extract in (extract_program, extract_lcb):
+        assert extract(reply).how in ("none", "unparsed", "fenced", "whole")
 
 
 def first_line(reply: str) -> str | None:

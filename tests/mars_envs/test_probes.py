@@ -111,5 +111,6 @@ def test_most_recorded_tasks_can_be_probed_both_ways(data_dir: Path) -> None:
     probes = load_probes(data_dir / "functions/humaneval_plus_mini.jsonl")
     given = with_probes(tasks, probes)
     assert all(task.probes for task in given)
+    assert len(load_probes(data_dir / "functions/mbpp_plus.jsonl")) == 377
     own = [task for task in tasks if not task.oracle]
     assert sum(len(mutated_probes(task)) == 16 for task in own) >= 0.9 * len(own)

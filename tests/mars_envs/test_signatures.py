@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mars_envs.errors import InvalidTask
 from mars_envs.judging import CodeJudge, Verdict
 from mars_envs.judging.code import MAX_PROBES, close_shared_sandboxes
+from mars_envs.judging.signatures import signature_of_probes, signature_of_tests
 from mars_envs.tasks import (
     AssertBody,
     CodeTask,
@@ -22,6 +25,7 @@ from mars_envs.tasks import (
     task_from_json,
     task_to_json,
 )
+from sandbox import CaseResult, Status
 
 STDIO = CodeTask(
     task_id="double",
@@ -188,6 +192,42 @@ def test_a_judge_may_leave_probes_out_or_run_some(judge: CodeJudge) -> None:
         assert signature(some, many, program) == full[: 2 + count]
     with pytest.raises(ValueError, match="probes"):
         CodeJudge(probes=-1)
+
+
+texts = st.text(max_size=40) | st.sampled_from(
+    ["Traceback\n  File\nValueError: x", "  \n\ud800", "\0", "  a\nsolution.E", "x" * 100_000]
+)
+
+
+@given(st.sampled_from(list(Status)), texts, texts, st.sampled_from(["", "0" * 16]))
+def test_whatever_a_program_says_makes_one_digest(
+    status: Status, stderr: str, message: str, digest: str
+) -> None:
+    outcome = CaseResult(name="", status=status, stderr=stderr, message=message, digest=digest)
+    for test in (STDIO.public[0], CALLS.public[0], ASSERTS.public[0]):
+        [found] = signature_of_tests([test], [outcome])
+        assert re.fullmatch("[0-9a-f]{16}", found)
+    found, left_out = signature_of_probes([outcome], of=2)
+    assert re.fullmatch("[0-9a-f]{16}", found)
+    assert found != left_out
+
+
+@pytest.mark.parametrize(
+    ("stderr", "name"),
+    [
+        ("Traceback (most recent call last):\n  File\nValueError: a\nb: c", "ValueError"),
+        ("  File\n    raise E\nsolution.E", "E"),
+        ("  [Previous line repeated 975 more times]\nRecursionError: deep", "RecursionError"),
+        ("  File\nKeyError: 1\n\nDuring it:\n\n  File\nTypeError: 2\n", "TypeError"),
+    ],
+)
+def test_the_class_of_the_last_exception_counts_and_not_its_words(stderr: str, name: str) -> None:
+    def signature_of(text: str) -> tuple[str, ...]:
+        outcome = CaseResult(name="", status=Status.RUNTIME_ERROR, stderr=text)
+        return signature_of_tests(STDIO.public[:1], [outcome])
+
+    assert signature_of(stderr) == signature_of(f"  File\n{name}: in other words")
+    assert signature_of(stderr) != signature_of("  File\nOtherError")
 
 
 def test_a_judges_statistics_count_tests_and_no_probes() -> None:
