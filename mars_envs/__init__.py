@@ -10,7 +10,7 @@ Importing this package registers its environments:
 
 from .errors import InvalidTask, JudgeUnavailable, MarsEnvsError, ProtocolError
 from .registration import register_envs
-from .single_agent import SingleAgentView
+from .single_agent import PromptOnly, SingleAgentView
 from .spaces import UnicodeText
 from .tree_search import (
     ParallelTreeSearchEnv,
@@ -29,6 +29,7 @@ __all__ = [
     "JudgeUnavailable",
     "MarsEnvsError",
     "ParallelTreeSearchEnv",
+    "PromptOnly",
     "ProtocolError",
     "SearchTree",
     "SingleAgentView",

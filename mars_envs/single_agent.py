@@ -30,8 +30,11 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
     it (at the end: the one that acted last). When a judge or a partner raises, the same `step` may
     be repeated.
 
+    Agents that are not asked (`info["active"]` false) are passed over with an empty text.
+
     Args:
-        env: the AEC environment.
+        env: the AEC environment. A Parallel one goes through PettingZoo's `parallel_to_aec`; since
+            its agents act at once, one of them may learn, and the others need partners.
         partners: agent -> callable of (observation, info), or its name as "module:name".
 
     Raises:
@@ -54,6 +57,12 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         learners = [agent for agent in agents if agent not in self._partners]
         if not learners:
             raise ValueError("every agent has a partner, so no agent is left to learn")
+        if len(learners) > 1 and env.metadata.get("is_parallelizable", False):
+            # What an agent did is known when its round is over, at another agent's turn.
+            raise ValueError(
+                f"in this environment agents act at once, so one can learn, not {learners}; give "
+                "the others partners"
+            )
         self.observation_space = env.observation_space(learners[0])
         self.action_space = env.action_space(learners[0])
         for agent in learners[1:]:
@@ -128,10 +137,16 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         return bool(self.env.terminations[agent] or self.env.truncations[agent])
 
     def _play_partners(self) -> None:
-        while not self._over() and self.env.agent_selection in self._partners:
+        while not self._over():
             agent = self.env.agent_selection
-            observation, info = self.env.observe(agent), self.env.infos[agent]
-            self.env.step(self._partners[agent](observation, info))
+            info = self.env.infos[agent]
+            if not info.get("active", True):
+                action = ""
+            elif agent in self._partners:
+                action = self._partners[agent](self.env.observe(agent), info)
+            else:
+                break
+            self.env.step(action)
             if self._actor is not None:
                 self._owed += float(self.env.rewards[self._actor])
 
@@ -139,3 +154,33 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         asked = self.env.infos[agent]
         request = {key: asked[key] for key in self.metadata.get("request_info_keys", ())}
         return {**self.env.infos[actor], **request, "agent": agent}
+
+
+class PromptOnly(gymnasium.ObservationWrapper[str, Any, Any]):
+    """Shows the prompt alone: a plain `str`, as text-in, text-out loops expect it.
+
+    For libraries that know no `Dict` observations (AgileRL's `MultiTurnEnv`, GEM-like loops).
+
+    Args:
+        env: an environment whose observations are a `Dict` with a text at "prompt".
+
+    Raises:
+        TypeError: they are not.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        space = env.observation_space
+        if not isinstance(space, gymnasium.spaces.Dict) or "prompt" not in space.spaces:
+            raise TypeError(f'PromptOnly needs a Dict observation with a "prompt", got {space}')
+        self.observation_space = space["prompt"]
+
+    @property
+    def max_turns(self) -> int | None:
+        """The most steps of an episode, where the environment knows it."""
+        return getattr(self.unwrapped, "max_turns", None)
+
+    def observation(self, observation: Any) -> str:
+        """Return the prompt of an observation."""
+        prompt: str = observation["prompt"]
+        return prompt

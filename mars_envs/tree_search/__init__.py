@@ -8,6 +8,7 @@ from .control_policies import ControlResult, SelectorPolicy, UniformPolicy, play
 from .env import TreeSearchEnv
 from .families import FAMILIES, resolve_coders
 from .final import ScoreFn, final_answer
+from .html import tree_to_html
 from .infos import INFO_FIELDS, tree_from_infos
 from .parallel import ParallelTreeSearchEnv
 from .posteriors import Beta, Gaussian, Posterior
@@ -72,5 +73,6 @@ __all__ = [
     "resolve_prompts",
     "resolve_selector",
     "tree_from_infos",
+    "tree_to_html",
     "tree_to_text",
 ]

@@ -5,6 +5,7 @@ Pillow draws (the extra `render`); it is imported when a picture is asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +40,9 @@ Point = tuple[float, float]
 def tree_to_image(tree: SearchTree, agents: Sequence[str]) -> NDArray[np.uint8]:
     """Draw the tree, the root on top, each node below its parent.
 
-    A node is a disc in its agent's colour, the fuller the higher its public score, with its id
-    inside where there is room. A green ring: solved. A black ring: the answer, which has the best
-    public score, of equals the latest.
+    A node is a disc in its agent's colour, the fuller the higher its public score and the larger
+    the more nodes lie below it, with its id inside where there is room. A green ring: solved. A
+    black ring: the answer, which has the best public score, of equals the latest.
 
     Args:
         tree: what to draw.
@@ -64,12 +65,13 @@ def tree_to_image(tree: SearchTree, agents: Sequence[str]) -> NDArray[np.uint8]:
     colours = {agent: _COLOURS[i % len(_COLOURS)] for i, agent in enumerate(agents)}
     _draw_legend(draw, colours)
     places, room = _places(tree)
-    radius = max(2.0, min(_RADIUS, 0.4 * room))
+    smallest = max(2.0, min(_RADIUS, 0.36 * room))
     for node in tree:
         draw.line([places[node.parent_id], places[node.id]], fill=_GREY, width=1)
-    _disc(draw, places[ROOT], radius / 2, fill=_INK)
+    _disc(draw, places[ROOT], smallest / 2, fill=_INK)
     best = tree.best
     for node in tree:
+        radius = smallest * (1 + 0.3 * math.sqrt(tree.descendants(node.id) / len(tree)))
         _draw_node(draw, node, places[node.id], radius, colours[node.agent], node is best)
     return np.asarray(image)
 

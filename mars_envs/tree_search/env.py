@@ -60,7 +60,7 @@ class TreeSearchEnv(TreeShell, AECEnv[str, Observation, Action]):  # type: ignor
         expand_solved: whether a node that passes every public test may be refined.
         max_seconds: time after which the episode is truncated; None: no limit.
         max_cycles: steps after which the episode is truncated from outside; None: never.
-        render_mode: "ansi", "human" or None.
+        render_mode: "ansi" (text), "human" (printed), "rgb_array" (needs Pillow) or None.
         clock: seconds from any fixed moment, for `max_seconds`.
 
     Raises:

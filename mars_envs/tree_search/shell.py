@@ -19,6 +19,7 @@ from ..spaces import TEXT_LIMIT, UnicodeText
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
 from .consensus import TaskScoreFn, resolve_score_fn
+from .drawing import tree_to_image
 from .episode import FEATURES, Episode, Rules
 from .feedback_level import check_level
 from .infos import REQUEST_FIELDS, Info
@@ -67,7 +68,7 @@ class TreeShell:
 
     metadata: ClassVar[dict[str, Any]] = {
         "name": "tree_search_v0",
-        "render_modes": ["ansi", "human"],
+        "render_modes": ["ansi", "human", "rgb_array"],
         "render_fps": 1,
         "supports_fail": True,
         "shared_reward": False,
@@ -193,11 +194,19 @@ class TreeShell:
         """
         return self._episode.state()
 
-    def render(self) -> str | None:
-        """Return the tree as text ("ansi"), or print it ("human")."""
+    def render(self) -> str | NDArray[np.uint8] | None:
+        """Return the tree as text ("ansi") or as a picture ("rgb_array"), or print it ("human").
+
+        A picture is uint8 of shape [480, 640, 3], see `drawing`.
+
+        Raises:
+            ImportError: a picture is wanted, and there is no Pillow.
+        """
         if self.render_mode is None:
             gymnasium.logger.warn("render() does nothing: the environment has no render_mode")
             return None
+        if self.render_mode == "rgb_array":
+            return tree_to_image(self.tree, self.possible_agents)
         text = f"{self.task.task_id}\n{tree_to_text(self.tree)}"
         if self.render_mode == "human":
             print(text)

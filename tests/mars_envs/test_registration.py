@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -16,6 +17,7 @@ from gymnasium.utils.env_checker import check_env
 import mars_envs
 from mars_envs import ParallelTreeSearchEnv, TreeSearchEnv
 from mars_envs.registration import TABLE
+from mars_envs.testing import check_text_gym, check_tree_search
 
 GYM_ID = "mars_envs/TreeSearch-v0"
 STUBS: dict[str, Any] = {
@@ -80,6 +82,20 @@ def test_gymnasium_s_checker_passes() -> None:
     check_env(env.unwrapped)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"partners": {"coder_1": "mars_envs.testing:odd_partner"}},
+        {"parallel": True, "partners": {"coder_0": "mars_envs.testing:odd_partner"}},
+        {"parallel": True, "agents": 1, "select": "agent"},
+    ],
+)
+def test_every_view_passes_both_checkers(options: dict[str, Any]) -> None:
+    check_tree_search(lambda: gym.make(GYM_ID, **STUBS, **options).unwrapped)
+    check_env(gym.make(GYM_ID, **STUBS, **options).unwrapped, skip_render_check=True)
+
+
 def test_the_spec_survives_pickle_and_json() -> None:
     spec = gym.make(GYM_ID, **STUBS, budget=3).spec
     assert spec is not None
@@ -87,9 +103,16 @@ def test_the_spec_survives_pickle_and_json() -> None:
     assert json.loads(spec.to_json())["kwargs"]["budget"] == 3
 
 
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_it_runs_in_vector_environments(mode: str) -> None:
-    kwargs = {"shared_memory": False} if mode == "async" else {}
+@pytest.mark.parametrize(
+    ("mode", "kwargs"),
+    [
+        ("sync", {}),
+        ("async", {"shared_memory": False}),
+        ("async", {"shared_memory": False, "context": "spawn"}),
+    ],
+    ids=["sync", "async", "spawn"],
+)
+def test_it_runs_in_vector_environments(mode: str, kwargs: dict[str, Any]) -> None:
     envs = gym.make_vec(
         f"mars_envs:{GYM_ID}", num_envs=2, vectorization_mode=mode, vector_kwargs=kwargs, **STUBS
     )
@@ -117,11 +140,53 @@ def test_common_wrappers_work() -> None:
 
 
 def test_a_plain_text_view_can_be_had_by_a_wrapper() -> None:
-    env = gym.wrappers.TransformObservation(
-        gym.make(GYM_ID, **STUBS), lambda o: o["prompt"], mars_envs.UnicodeText()
-    )
+    env = mars_envs.PromptOnly(gym.make(GYM_ID, **STUBS))
+    check_text_gym(lambda: mars_envs.PromptOnly(gym.make(GYM_ID, **STUBS)))
     observation, _ = env.reset(seed=0)
-    assert observation in env.observation_space
+    assert observation.startswith("Print ")
+    assert env.observation_space == mars_envs.UnicodeText()
+    assert env.max_turns == 8
+
+
+def test_without_a_prompt_there_is_no_plain_text_view() -> None:
+    with pytest.raises(TypeError, match='needs a Dict observation with a "prompt", got Box'):
+        mars_envs.PromptOnly(gym.make("CartPole-v1"))
+
+
+def test_observations_can_be_transformed() -> None:
+    env = gym.wrappers.TransformObservation(
+        gym.make(GYM_ID, **STUBS), lambda o: o["features"], gym.spaces.Box(0, 1, (5,))
+    )
+    assert env.reset(seed=0)[0] in env.observation_space
+
+
+@pytest.mark.parametrize("wrapper", [gym.wrappers.FlattenObservation])
+def test_wrappers_for_numbers_fail_loudly(wrapper: Any) -> None:
+    with pytest.raises(TypeError, match="cannot be flattened: a text has no fixed shape"):
+        wrapper(gym.make(GYM_ID, **STUBS))
+
+
+def test_frames_for_a_video_have_one_size_and_a_rate() -> None:
+    env = gym.wrappers.RenderCollection(gym.make(GYM_ID, render_mode="rgb_array", **STUBS))
+    assert env.metadata["render_fps"] > 0
+    env.reset(seed=0)
+    for turn in range(8):
+        env.step(f"print({turn})")
+    frames = env.render()
+    assert {(frame.shape, frame.dtype.name) for frame in frames} == {((480, 640, 3), "uint8")}
+    assert len({frame.tobytes() for frame in frames}) == 9
+
+
+def test_a_video_can_be_recorded(tmp_path: Path) -> None:
+    pytest.importorskip("moviepy", reason="RecordVideo writes its films with moviepy")
+    env = gym.wrappers.RecordVideo(
+        gym.make(GYM_ID, render_mode="rgb_array", **STUBS), str(tmp_path)
+    )
+    env.reset(seed=0)
+    for turn in range(8):
+        env.step(f"print({turn})")
+    env.close()
+    assert list(tmp_path.glob("*.mp4"))
 
 
 def test_rendering_works_through_gymnasium() -> None:

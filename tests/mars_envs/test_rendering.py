@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+from html.parser import HTMLParser
+from typing import Any
 
+import numpy as np
 import pytest
 
-from mars_envs import TreeSearchEnv
+from mars_envs import ParallelTreeSearchEnv, TreeSearchEnv
 from mars_envs.testing import StubJudge, stub_tasks
-from mars_envs.tree_search import ROOT, SearchTree, tree_to_text
+from mars_envs.tree_search import ROOT, SearchTree, tree_to_html, tree_to_text
 from mars_envs.tree_search.tree import verdict_of_score
 
 
@@ -86,3 +90,80 @@ def test_rendering_without_a_mode_warns() -> None:
     env.reset(seed=0)
     with pytest.warns(UserWarning, match="the environment has no render_mode"):
         assert env.render() is None
+
+
+@pytest.mark.parametrize("kind", [TreeSearchEnv, ParallelTreeSearchEnv])
+def test_a_picture_shows_the_tree_as_it_grows(kind: Any) -> None:
+    env = kind(tasks=stub_tasks(), judge=StubJudge(), render_mode="rgb_array")
+    env.reset(seed=0)
+    first = env.render()
+    env.step("print(1)" if kind is TreeSearchEnv else dict.fromkeys(env.agents, "print(1)"))
+    second = env.render()
+    assert (first.dtype, first.shape) == (np.uint8, (480, 640, 3))
+    assert second.shape == first.shape
+    assert (first != second).any()
+
+
+def test_a_missing_pillow_is_a_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    env = TreeSearchEnv(tasks=stub_tasks(), judge=StubJudge(), render_mode="rgb_array")
+    env.reset(seed=0)
+    with pytest.raises(ImportError, match=r"pip install 'mars-envs\[render\]'"):
+        env.render()
+
+
+class Page(HTMLParser):
+    """Collects what a browser would show, and checks that tags close in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append(tag)
+        if tag not in ("meta",):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read_page(html: str) -> Page:
+    page = Page()
+    page.feed(html)
+    page.close()
+    assert page.open == []
+    return page
+
+
+def test_a_page_shows_every_answer() -> None:
+    page = read_page(tree_to_html(small_tree(), title="two numbers", statement="Add them."))
+    assert page.tags.count("details") == 4
+    assert page.text.count("a reply") == 4
+    assert "4 nodes, 1 solved, depth 3." in page.text
+    assert "Add them." in page.text
+
+
+def test_nothing_that_an_agent_writes_becomes_markup() -> None:
+    tree = SearchTree()
+    evil = "</pre><script>alert(1)</script><img src=x onerror=y> \ud800 \x00 &amp;"
+    tree.add(ROOT, "<b>coder_0</b>", verdict_of_score(0.0), evil)
+    html = tree_to_html(tree, title="<i>", statement="<u>")
+    page = read_page(html)
+    assert {"script", "img", "b", "i", "u"} & set(page.tags) == {"b"}  # the node's own number
+    assert page.tags.count("b") == 1
+    assert "<script>alert(1)</script>" in page.text
+    assert "&amp;" in page.text
+    html.encode()
+
+
+def test_a_deep_tree_is_a_page_without_deep_nesting() -> None:
+    tree = SearchTree()
+    for index in range(1500):
+        tree.add(index - 1, "a", verdict_of_score(0.0), "x")
+    assert read_page(tree_to_html(tree)).tags.count("details") == 1500

@@ -70,6 +70,27 @@ def test_the_learner_is_paid_for_its_own_nodes_only() -> None:
     assert solved.count("coder_1") > 0
 
 
+def test_in_rounds_the_learner_is_told_of_its_own_node() -> None:
+    env = make(parallel=True, agents=3, budget=10, partners={"coder_0": echo, "coder_2": echo})
+    _, info = env.reset(seed=0)
+    judge, tree = StubJudge(), env.env.unwrapped.tree
+    over, turn = False, 0
+    while not over:
+        assert info["agent"] == "coder_1"
+        _, reward, terminated, truncated, info = env.step(f"mine {turn}")
+        node = tree[info["node_id"]]
+        assert (node.agent, node.reply) == ("coder_1", f"mine {turn}")
+        assert reward == float(judge.judge(env.env.unwrapped.task, f"mine {turn}").solved)
+        over, turn = terminated or truncated, turn + 1
+    assert len(tree) == 10
+    assert [node.agent for node in tree].count("coder_1") == turn
+
+
+def test_in_rounds_one_agent_can_learn() -> None:
+    with pytest.raises(ValueError, match=r"agents act at once, so one can learn, not"):
+        make(parallel=True)
+
+
 class Flaky(StubJudge):
     """Fails once for each text that starts with `partner`."""
 

@@ -639,7 +639,11 @@ def test_copies_share_their_tasks() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"render_mode": "html"}, ValueError, "render_mode must be 'ansi', 'human' or None"),
+        (
+            {"render_mode": "html"},
+            ValueError,
+            "render_mode must be 'ansi', 'human', 'rgb_array' or None",
+        ),
         ({"max_cycles": 0}, ValueError, "max_cycles must be at least 1 or None, got 0"),
         ({"budget": 0}, ValueError, "budget is a number of nodes"),
         ({"agents": 0}, ValueError, "agents must be at least 1, got 0"),
