@@ -39,6 +39,9 @@ TOTALS = ("nodes_left", "best_score")
 AGENT_TOTALS = ("fresh", "fresh_score", "refinements", "refinement_score")
 """Numbers of each agent over the whole tree: counts of its nodes, and their mean scores."""
 
+_KINDS = _FRESH, _REFINEMENT = AGENT_TOTALS[:2], AGENT_TOTALS[2:]
+_CHILDREN, _DESCENDANTS = 0, 1
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -93,72 +96,75 @@ class TreeRows:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        agents, budget = layout.agents, layout.budget
         self._column = {name: index for index, name in enumerate(layout.row_fields)}
-        self._agent = {name: index for index, name in enumerate(agents)}
-        self._rows = np.zeros((budget, len(layout.row_fields)), np.float32)
-        self._rows[0, self._column["valid"]] = 1.0
-        # Sums stay in float64, so that means do not drift.
-        self._descendants = np.zeros((budget, 2))
-        self._children = np.zeros((budget, len(agents), 2))
-        self._totals = np.zeros((len(agents), 2, 2))
+        self._place = {name: index for index, name in enumerate(layout.total_fields)}
+        self._numbers = np.zeros(layout.size, np.float32)
+        layout.rows(self._numbers)[0, self._column["valid"]] = 1.0
+        # Counts and sums stay apart and in float64, so that means do not drift.
+        self._counts = np.zeros((layout.budget, 2 + len(layout.agents)))
+        self._sums = np.zeros_like(self._counts)
+        self._agent = {name: 2 + index for index, name in enumerate(layout.agents)}
+        self._of_agents = {(name, kind): [0, 0.0] for name in layout.agents for kind in _KINDS}
         self._best: Node | None = None
 
     def add(self, tree: SearchTree, node: Node) -> None:
         """Take in the latest node of `tree`; nodes come in order of their ids."""
-        column, budget = self._column, self.layout.budget
-        parent_row, agent = node.parent_id + 1, self._agent[node.agent]
-        row = node.id + 1
-        if row < budget:
-            self._rows[row, [column["valid"], column[f"author.{node.agent}"]]] = 1.0
-            self._rows[row, column["parent"]] = (parent_row + 1) / budget
-            self._rows[row, column["depth"]] = node.depth / budget
-            self._rows[row, [column["score"], column["subtree_best"]]] = node.score
-            self._rows[row, column["solved_public"]] = node.solved_public
-            self._rows[row, column["parent_score"]] = self._rows[parent_row, column["score"]]
-        self._totals[agent, int(node.parent_id != ROOT)] += (1.0, node.score)
-        self._children[parent_row, agent] += (1.0, node.score)
-        self._write_children(parent_row, node.agent)
-        for ancestor in (*(item.id for item in tree.path(node.parent_id)), ROOT):
-            self._write_descendant(ancestor + 1, node.score)
-        if self._best is None or (node.score, node.id) > (self._best.score, self._best.id):
+        column, rows = self._column, self.layout.rows(self._numbers)
+        row, parent_row, agent = node.id + 1, node.parent_id + 1, node.agent
+        if row < self.layout.budget:
+            new = rows[row]
+            new[column["valid"]] = new[column[f"author.{agent}"]] = 1.0
+            new[column["parent"]] = (parent_row + 1) / self.layout.budget
+            new[column["depth"]] = node.depth / self.layout.budget
+            new[column["score"]] = new[column["subtree_best"]] = node.score
+            new[column["solved_public"]] = node.solved_public
+            new[column["parent_score"]] = rows[parent_row, column["score"]]
+        self._count(rows, parent_row, _CHILDREN, "children", "children_score", node.score)
+        names = (f"children_of.{agent}", f"children_score_of.{agent}")
+        self._count(rows, parent_row, self._agent[agent], *names, node.score)
+        ancestor = node.parent_id
+        while True:
+            self._count(
+                rows, ancestor + 1, _DESCENDANTS, "descendants", "descendants_score", node.score
+            )
+            best_below = column["subtree_best"]
+            rows[ancestor + 1, best_below] = max(rows[ancestor + 1, best_below], node.score)
+            if ancestor == ROOT:
+                break
+            ancestor = tree[ancestor].parent_id
+        self._add_to_totals(node)
+        if self._best is None or node.score >= self._best.score:
+            if self._best is not None and self._best.id + 1 < self.layout.budget:
+                rows[self._best.id + 1, column["best"]] = 0.0
+            if row < self.layout.budget:
+                rows[row, column["best"]] = 1.0
             self._best = node
-            self._rows[:, column["best"]] = 0.0
-            if row < budget:
-                self._rows[row, column["best"]] = 1.0
 
     def observe(self, nodes_left: int) -> NDArray[np.float32]:
         """Return the numbers as one fresh vector of `layout.size`."""
-        budget = self.layout.budget
-        counts, sums = self._totals[..., 0], self._totals[..., 1]
-        means = sums / np.maximum(counts, 1.0)
-        totals = [
-            (nodes_left / budget, 0.0 if self._best is None else self._best.score),
-            counts[:, 0] / budget,
-            means[:, 0],
-            counts[:, 1] / budget,
-            means[:, 1],
-        ]
-        return np.concatenate([self._rows.ravel(), *totals]).astype(np.float32)
+        numbers = self._numbers.copy()
+        totals = self.layout.totals(numbers)
+        totals[self._place["nodes_left"]] = nodes_left / self.layout.budget
+        totals[self._place["best_score"]] = 0.0 if self._best is None else self._best.score
+        return numbers
 
-    def _write_children(self, row: int, agent: str) -> None:
-        column, budget = self._column, self.layout.budget
-        count, total = self._children[row, self._agent[agent]]
-        self._rows[row, column[f"children_of.{agent}"]] = count / budget
-        self._rows[row, column[f"children_score_of.{agent}"]] = total / count
-        count, total = self._children[row].sum(axis=0)
-        self._rows[row, column["children"]] = count / budget
-        self._rows[row, column["children_score"]] = total / count
+    def _count(
+        self, rows: Any, row: int, index: int, count_name: str, mean_name: str, score: float
+    ) -> None:
+        self._counts[row, index] += 1.0
+        self._sums[row, index] += score
+        count = self._counts[row, index]
+        rows[row, self._column[count_name]] = count / self.layout.budget
+        rows[row, self._column[mean_name]] = self._sums[row, index] / count
 
-    def _write_descendant(self, row: int, score: float) -> None:
-        column = self._column
-        self._descendants[row] += (1.0, score)
-        count, total = self._descendants[row]
-        self._rows[row, column["descendants"]] = count / self.layout.budget
-        self._rows[row, column["descendants_score"]] = total / count
-        self._rows[row, column["subtree_best"]] = max(
-            self._rows[row, column["subtree_best"]], score
-        )
+    def _add_to_totals(self, node: Node) -> None:
+        kind = _FRESH if node.parent_id == ROOT else _REFINEMENT
+        counted = self._of_agents[node.agent, kind]
+        counted[0] += 1
+        counted[1] += node.score
+        totals = self.layout.totals(self._numbers)
+        totals[self._place[f"{kind[0]}.{node.agent}"]] = counted[0] / self.layout.budget
+        totals[self._place[f"{kind[1]}.{node.agent}"]] = counted[1] / counted[0]
 
 
 def observe_tree(
