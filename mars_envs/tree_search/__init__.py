@@ -4,12 +4,13 @@ from .agent_rules import UCB, AgentRule, Thompson, Turns
 from .baselines import ChainOnly, RandomParent, RootOnly
 from .classic import UCT, BestFirst, TreeOfThoughts
 from .control import TreeControlEnv
-from .control_policies import ControlResult, SelectorPolicy, UniformPolicy, play
+from .control_policies import ControlResult, LearnedSelector, SelectorPolicy, UniformPolicy, play
 from .env import TreeSearchEnv
 from .families import FAMILIES, resolve_coders
 from .final import ScoreFn, final_answer
 from .html import tree_to_html
 from .infos import INFO_FIELDS, tree_from_infos
+from .masked import MaskInObservation
 from .parallel import ParallelTreeSearchEnv
 from .posteriors import Beta, Gaussian, Posterior
 from .presets import PRESETS, resolve_selector
@@ -42,6 +43,8 @@ __all__ = [
     "Expansion",
     "Gaussian",
     "Layout",
+    "LearnedSelector",
+    "MaskInObservation",
     "Node",
     "NodeThenAgent",
     "ParallelTreeSearchEnv",

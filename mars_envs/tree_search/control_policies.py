@@ -1,12 +1,14 @@
 """Who can play `TreeControlEnv` besides a learner, and how everyone is measured.
 
 `SelectorPolicy` lets a rule of `TreeSearch` (Thompson sampling, best-of-N, …) play: it chooses
-exactly what the search itself would. `play` runs one seeded episode; with one seed, every policy
-meets the same task and the same luck, so results compare in pairs.
+exactly what the search itself would. `LearnedSelector` is the way back, a learned policy as the
+selector of a `TreeSearch` or a `TreeSearchEnv`. `play` runs one seeded episode; with one seed,
+every policy meets the same task and the same luck, so results compare in pairs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,8 +17,10 @@ from numpy.typing import NDArray
 
 from ..errors import ProtocolError
 from .control import Observation, TreeControlEnv
+from .rows import observe_tree
 from .search import TreeSearch
-from .selection import Choice, Expansion, Selector
+from .selection import Choice, Expansion, SearchView, Selector
+from .statistics import Statistics
 
 
 class ControlPolicy(Protocol):
@@ -85,6 +89,48 @@ class SelectorPolicy:
             self._search.fail(self._asked.id, "the environment made no node of it")
         else:
             self._search.tell(self._asked.id, env.tree[known].verdict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedSelector:
+    """Lets a learned policy select in a `TreeSearch`, so that it can lead real coders.
+
+    The policy sees what `TreeControlEnv` would show; expansions that are still pending are not in
+    it, so ask for one at a time.
+    """
+
+    predict: Callable[[Observation, NDArray[np.bool_]], int]
+    """From an observation and a mask to an action, for instance by `MaskablePPO.predict`."""
+    agents: tuple[str, ...]
+    """The agents of the search in the order of the actions; names need not be those of training."""
+    budget: int
+    """Of the environment that the policy was trained in; a search may have less, never more."""
+
+    def statistics(self, agents: Sequence[str]) -> Statistics:
+        """Return statistics that are not looked at."""
+        return Statistics(agents, "agents")
+
+    def select(self, view: SearchView, rng: np.random.Generator) -> Choice:
+        """Ask the policy; nothing is drawn from `rng`.
+
+        Raises:
+            ValueError: other agents, a tree beyond the budget, or a choice that is not possible.
+        """
+        if not set(view.agents) <= set(self.agents):
+            raise ValueError(f"the policy knows the agents {self.agents}, got {view.agents}")
+        observation = observe_tree(view.tree, self.agents, self.budget)
+        live = [agent in view.agents for agent in self.agents]
+        mask = np.zeros((self.budget, len(self.agents)), np.bool_)
+        for row in range(min(len(view.tree) + 1, self.budget)):
+            if view.may_expand(row - 1):
+                mask[row] = live
+        row, agent = divmod(int(self.predict(observation, mask.ravel())), len(self.agents))
+        if not (0 <= row < self.budget and mask[row, agent]):
+            raise ValueError(
+                f"the policy chose to expand {row - 1} with {self.agents[agent]}, which its mask "
+                "forbids; does it use the mask?"
+            )
+        return Choice(row - 1, self.agents[agent])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
-from mars_envs import ProtocolError, TreeControlEnv, TreeSearch
-from mars_envs.tree_search import FAMILIES, PRESETS, SelectorPolicy, UniformPolicy, play
+from mars_envs import ProtocolError, TreeControlEnv, TreeSearch, TreeSearchEnv
+from mars_envs.tree_search import (
+    FAMILIES,
+    PRESETS,
+    Layout,
+    LearnedSelector,
+    MaskInObservation,
+    SelectorPolicy,
+    UniformPolicy,
+    play,
+)
+from mars_envs.tree_search.rows import ROW_FIELDS
 from mars_envs.tree_search.selection import Choice
 from mars_envs.tree_search.simulated import RecordedTasks
 
@@ -17,7 +29,7 @@ from mars_envs.tree_search.simulated import RecordedTasks
 @pytest.mark.parametrize("expand_solved", [True, False])
 def test_a_selector_plays_exactly_as_tree_search_chooses(preset: str, expand_solved: bool) -> None:
     options: dict[str, Any] = {"coders": "repair", "budget": 12, "expand_solved": expand_solved}
-    for seed in range(5):
+    for seed in range(3):
         played, env = TreeControlEnv(**options), TreeControlEnv(**options)
         play(played, SelectorPolicy(preset), seed)
         env.reset(seed=seed)
@@ -53,6 +65,82 @@ def test_chance_chooses_every_possible_action_alike() -> None:
         counts[env.action(Choice(env.tree[1].parent_id, env.tree[1].agent))] += 1
     # Four standard errors of a share of 1/4 among 800.
     assert np.abs(counts / 800 - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / 800)
+
+
+def refine_the_best(observation: Any, mask: Any) -> int:
+    """Refine the best node with the second agent, or answer afresh with the first."""
+    rows = Layout(("x", "y"), 6).rows(observation)
+    best = np.flatnonzero(rows[:, ROW_FIELDS.index("best")])
+    action = int(best[0]) * 2 + 1 if best.size else 0
+    return action if mask[action] else 0
+
+
+class Greedy:
+    def begin(self, env: TreeControlEnv, seed: int) -> None:
+        """Remember nothing."""
+
+    def act(self, observation: Any, mask: Any) -> int:
+        return refine_the_best(observation, mask)
+
+
+@pytest.mark.parametrize("expand_solved", [True, False])
+def test_a_learned_policy_selects_in_a_search_as_it_did_in_training(expand_solved: bool) -> None:
+    agents = ("drafter", "mender")
+    selector = LearnedSelector(predict=refine_the_best, agents=agents, budget=6)
+    for seed in range(10):
+        env = TreeControlEnv(budget=6, expand_solved=expand_solved)
+        play(env, Greedy(), seed)
+        search = TreeSearch(agents, selector, 6, seed, expand_solved=expand_solved)
+        for node in env.tree:
+            [expansion] = search.ask()
+            assert (expansion.parent_id, expansion.agent) == (node.parent_id, node.agent)
+            search.tell(expansion.id, node.verdict)
+
+
+def test_a_learned_policy_leads_the_coders_of_the_text_environment() -> None:
+    selector = LearnedSelector(predict=refine_the_best, agents=("coder_0", "coder_1"), budget=6)
+    env = TreeSearchEnv(
+        tasks="mars_envs.testing:stub_tasks",
+        judge="mars_envs.testing:StubJudge",
+        budget=5,
+        selector=selector,
+    )
+    env.reset(seed=1)
+    for turn, _ in enumerate(env.agent_iter()):
+        over = any(env.last()[2:4])
+        env.step(None if over else f"print({turn})")
+    best = [max(range(n), key=lambda i: (env.tree[i].score, i)) for n in range(1, 5)]
+    assert [node.parent_id for node in env.tree] == [-1, *best]
+    assert [node.agent for node in env.tree] == ["coder_0"] + ["coder_1"] * 4
+
+
+def test_a_learned_policy_is_held_to_its_agents_its_budget_and_its_mask() -> None:
+    def search(budget: int, agents: tuple[str, ...], action: int) -> TreeSearch:
+        selector = LearnedSelector(predict=lambda *_: action, agents=("a", "b"), budget=2)
+        return TreeSearch(agents, selector, budget)
+
+    with pytest.raises(ValueError, match="knows the agents"):
+        search(2, ("a", "c"), 0).ask()
+    with pytest.raises(ValueError, match="expand 0 with b, which its mask forbids"):
+        search(2, ("a", "b"), 3).ask()
+    larger = search(4, ("a", "b"), 0)
+    for _ in range(3):
+        larger.tell(larger.ask()[0].id, 0.5)
+    with pytest.raises(ValueError, match="at most 2 nodes, got 3"):
+        larger.ask()
+
+
+def test_the_mask_can_stand_in_the_observation() -> None:
+    env = MaskInObservation(gym.make("mars_envs/TreeControl-v0", budget=3), observation="obs")
+    observation, info = env.reset(seed=0)
+    assert observation["action_mask"].tolist() == info["action_mask"].tolist() == [1, 1, 0, 0, 0, 0]
+    observation, _, _, _, info = env.step(0)
+    assert observation["action_mask"].tolist() == info["action_mask"].tolist() == [1, 1, 1, 1, 0, 0]
+    assert observation in env.observation_space
+    twin = pickle.loads(pickle.dumps(env.spec)).make()
+    assert twin.reset(seed=0)[0].keys() == {"obs", "action_mask"}
+    with pytest.raises(ValueError, match="needs discrete actions and a method action_masks"):
+        MaskInObservation(gym.make("CartPole-v1"))
 
 
 class Plan:
