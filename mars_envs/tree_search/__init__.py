@@ -3,6 +3,7 @@
 from .agent_rules import UCB, AgentRule, Thompson, Turns
 from .baselines import ChainOnly, RandomParent, RootOnly
 from .classic import UCT, BestFirst, TreeOfThoughts
+from .consensus import agreement, clusters, resolve_score_fn
 from .control import TreeControlEnv
 from .control_policies import ControlResult, LearnedSelector, SelectorPolicy, UniformPolicy, play
 from .env import TreeSearchEnv
@@ -69,11 +70,14 @@ __all__ = [
     "TreeSearchEnv",
     "Turns",
     "UniformPolicy",
+    "agreement",
+    "clusters",
     "final_answer",
     "observe_tree",
     "play",
     "resolve_coders",
     "resolve_prompts",
+    "resolve_score_fn",
     "resolve_selector",
     "tree_from_infos",
     "tree_to_html",

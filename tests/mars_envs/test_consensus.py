@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mars_envs.errors import InvalidSetting
-from mars_envs.judging import Verdict
-from mars_envs.tasks import CodeTask, ExpectedCase
+from mars_envs.judging import CodeJudge, Verdict
+from mars_envs.tasks import CodeTask, ExpectedCase, Probe
 from mars_envs.tree_search.consensus import agreement, clusters, resolve_score_fn
 from mars_envs.tree_search.final import final_answer
 from mars_envs.tree_search.search import TreeSearch
@@ -182,3 +182,36 @@ def test_numbers_of_any_kind_are_welcome(said: object) -> None:
     tree = grow((1.0, "a"))
     assert model is not None
     assert type(model(TASK, tree, tree[0])) is float
+
+
+def test_really_judged_programs_vote_by_their_probes() -> None:
+    # One public test lets all four through; on the probes the two right ones agree.
+    task = CodeTask(
+        task_id="absolute",
+        statement="Print the absolute value.",
+        public=(ExpectedCase(name="p", input="3\n", expected="3\n"),),
+        hidden=(ExpectedCase(name="h", input="-4\n", expected="4\n"),),
+        probes=(Probe(name="q1", input="-2\n"), Probe(name="q2", input="-7\n")),
+    )
+    programs = (
+        "print(abs(int(input())))",
+        "print(input())",
+        "n = int(input())\nprint(n if n > 0 else -n)",
+        "print(3)",
+    )
+    model = resolve_score_fn("agreement")
+    assert model is not None
+    judge = CodeJudge("bubblewrap")
+    search = TreeSearch(["coder_0"], "best_of_n", budget=4, seed=0, score_fn=model.of(task))
+    for program in programs:
+        [expansion] = search.ask()
+        search.tell(expansion.id, judge.judge(task, f"```python\n{program}\n```"))
+    assert [node.score for node in search.tree] == [1.0] * 4
+    assert [node.solved for node in search.tree] == [True, False, True, False]
+    assert search.tree.best is search.tree[3]
+    assert search.answer is search.tree[2]
+    without = replace(task, probes=())
+    for node, program in zip(search.tree, programs, strict=True):
+        again = judge.judge(without, f"```python\n{program}\n```")
+        assert again.signature == search.tree[0].verdict.signature[:1]
+        assert replace(again, signature=(), cached=False) == replace(node.verdict, signature=())
