@@ -13,6 +13,7 @@ same numbers back, so nothing drifts.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -171,18 +172,22 @@ class Statistics:
 
     # Drawing ----------------------------------------------------------------------------------
 
-    def draw_gen(self, rng: np.random.Generator, node_id: int, agent: str = "") -> float:
-        """Draw a plausible mean of GEN."""
-        return self._draw(self._gen(node_id, agent), self._prior, rng)
-
-    def draw_cont(self, rng: np.random.Generator, node_id: int, agent: str = "") -> float:
-        """Draw a plausible mean of CONT."""
-        return self._draw(self._gen(node_id, agent) + 3, self._prior, rng)
+    def draw_gen_and_cont(
+        self, rng: np.random.Generator, node_id: int, agent: str = ""
+    ) -> tuple[float, float]:
+        """Draw a plausible mean of GEN, then one of CONT."""
+        sums, sample, gen = self._sums, self._prior.sample, self._gen(node_id, agent)
+        return (
+            sample(sums[gen], sums[gen + 1], sums[gen + 2], rng),
+            sample(sums[gen + 3], sums[gen + 4], sums[gen + 5], rng),
+        )
 
     def draw_agent(self, rng: np.random.Generator, agent: str, node_id: int = ROOT) -> float:
         """Draw a plausible mean of an agent's arm."""
-        author = self._index[agent]
-        return self._draw(self._agent(node_id, author), self._agent_priors[author], rng)
+        sums, author = self._sums, self._index[agent]
+        arm = self._agent(node_id, author)
+        prior = self._agent_priors[author]
+        return prior.sample(sums[arm], sums[arm + 1], sums[arm + 2], rng)
 
     def draw_child(self, rng: np.random.Generator, node_id: int, agent: str = "") -> int:
         """Draw from every open child's arm and return the child of the largest draw.
@@ -191,17 +196,18 @@ class Statistics:
             KeyError: there is no open child.
         """
         children = self._open[self._group(node_id, self._index.get(agent, 0))]
+        sums, sample, stride = self._sums, self._prior.sample, self._stride
+        first = self._base + stride
         if len(children) > FEW:
             ids = np.array(children)
             # The view lives in this expression only: an array that lends its memory cannot grow.
-            arms = np.frombuffer(self._sums)[self._base + self._stride :].reshape(-1, self._stride)[
-                ids, :3
-            ]
+            arms = np.frombuffer(sums)[first:].reshape(-1, stride)[ids, :3]
             n, total, squares = arms.T
-            return int(ids[self._prior.sample(n, total, squares, rng).argmax()])
-        best, highest = children[0], -np.inf
+            return int(ids[sample(n, total, squares, rng).argmax()])
+        best, highest = children[0], -math.inf
         for child in children:
-            drawn = self._draw(self._row(child), self._prior, rng)
+            arm = first + child * stride
+            drawn = sample(sums[arm], sums[arm + 1], sums[arm + 2], rng)
             if drawn > highest:
                 best, highest = child, drawn
         return best
@@ -249,7 +255,3 @@ class Statistics:
 
     def _read(self, arm: int) -> Sums:
         return Sums(*self._sums[arm : arm + 3])
-
-    def _draw(self, arm: int, prior: Posterior, rng: np.random.Generator) -> float:
-        sums = self._sums
-        return prior.sample(sums[arm], sums[arm + 1], sums[arm + 2], rng)

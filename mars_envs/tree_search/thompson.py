@@ -70,7 +70,7 @@ class NodeThenAgent:
         """Descend from the root until GEN wins, then choose the agent."""
         arms, node_id, depth = view.statistics, ROOT, 0
         while arms.open_children(node_id):
-            gen, cont = arms.draw_gen(rng, node_id), arms.draw_cont(rng, node_id)
+            gen, cont = arms.draw_gen_and_cont(rng, node_id)
             if self.depth_guide is not None:
                 gen = self.depth_guide.weighted(gen, view, depth)
             if gen >= cont:
@@ -113,7 +113,7 @@ class AgentThenNode:
             agent = choose_agent(self.agent_rule, self.agent_mix, view, node_id, rng)
             if not arms.open_children(node_id, agent):
                 return Choice(node_id, agent)
-            gen, cont = arms.draw_gen(rng, node_id, agent), arms.draw_cont(rng, node_id, agent)
+            gen, cont = arms.draw_gen_and_cont(rng, node_id, agent)
             if self.depth_guide is not None:
                 gen = self.depth_guide.weighted(gen, view, depth)
             if gen >= cont:
