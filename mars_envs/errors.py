@@ -4,6 +4,7 @@
     ├── InvalidTask        a task or task file that cannot be used; says where and how to mend it
     ├── JudgeUnavailable   no judge can work here (no sandbox); never turned into a score
     ├── InvalidSetting     a setting that cannot work; says which values do
+    ├── InvalidJournal     a journal of a search that cannot be resumed; says at which line
     ├── PoolExhausted      a recorded agent has no answer left to this task; it leaves the search
     └── ProtocolError      a call out of order, e.g. `step` before `reset`
 
@@ -23,6 +24,10 @@ class InvalidTask(MarsEnvsError, ValueError):
 
 class JudgeUnavailable(MarsEnvsError, RuntimeError):
     """Nothing here can judge a completion."""
+
+
+class InvalidJournal(MarsEnvsError, ValueError):
+    """A journal of a search that cannot be resumed."""
 
 
 class PoolExhausted(MarsEnvsError, LookupError):

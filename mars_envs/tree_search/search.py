@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -23,12 +22,16 @@ import numpy as np
 from ..errors import ProtocolError
 from ..judging.base import Verdict
 from .final import ScoreFn, checked_score, final_answer
+from .ledger import Ledger
 from .presets import resolve_selector
 from .selection import Expansion, SearchView, Selector
 from .stopping import StopReason, StopRules, Stopwatch
 from .tree import ROOT, Node, SearchTree, verdict_of_score
 
 SEARCH_VERSION = 2
+
+EventSink = Callable[[Mapping[str, Any]], None]
+"""Takes one change of a search, as plain data, before anyone can act on it."""
 
 
 class TreeSearch:
@@ -111,14 +114,12 @@ class TreeSearch:
         """Tokens reported so far."""
         self._statistics = self.selector.statistics(self.agents)
         self._rng = np.random.default_rng(seed)
-        self._watch = Stopwatch(clock)
+        self.watch = Stopwatch(clock)
         self._unretired = self.agents
-        self._asked = 0
-        self._pending: dict[int, Expansion] = {}
-        self._waiting: Counter[str] = Counter()
-        self._told: dict[int, int] = {}
-        self._abandoned: dict[int, str] = {}
+        self.ledger = Ledger()
         self._answer: tuple[int, Node | None] = (0, None)
+        self.journal: EventSink | None = None
+        """Where every change is written; see `journal.start_journal`."""
 
     @property
     def budget(self) -> int:
@@ -135,12 +136,12 @@ class TreeSearch:
     @property
     def pending(self) -> tuple[Expansion, ...]:
         """The expansions asked for and not yet settled, oldest first."""
-        return tuple(self._pending.values())
+        return tuple(self.ledger.pending.values())
 
     @property
     def abandoned(self) -> Mapping[int, str]:
         """Why each failed expansion failed, by its id."""
-        return dict(self._abandoned)
+        return dict(self.ledger.abandoned)
 
     @property
     def nodes_left(self) -> int:
@@ -153,7 +154,7 @@ class TreeSearch:
 
         The clock is read only where it matters, so that all else is reproducible.
         """
-        return self._watch.elapsed
+        return self.watch.elapsed
 
     @property
     def done(self) -> bool:
@@ -174,9 +175,9 @@ class TreeSearch:
             return "nodes"
         if rules.max_tokens is not None and self.tokens >= rules.max_tokens:
             return "tokens"
-        if rules.max_seconds is not None and self._watch.elapsed >= rules.max_seconds:
+        if rules.max_seconds is not None and self.watch.elapsed >= rules.max_seconds:
             return "seconds"
-        if not self._pending and not self.live_agents:
+        if not self.ledger.pending and not self.live_agents:
             spent = all(self._allowance(agent) <= 0 for agent in self.agents)
             return "agent_budgets" if spent else "agents"
         return ""
@@ -203,7 +204,8 @@ class TreeSearch:
         for agent in agents or ():
             self._check_agent(agent)
         if self.rules.max_seconds is not None:
-            self._watch.start()
+            self.watch.start()
+        before = self._rng.bit_generator.state if self.journal else {}
         asked: list[Expansion] = []
         while len(asked) < k and self._has_room():
             able = self.live_agents
@@ -211,23 +213,14 @@ class TreeSearch:
                 able = tuple(agent for agent in able if agent in agents)
             if not able:
                 break
-            pending = self.pending
-            if self.pseudo_observations:
-                for waiting in pending[self._statistics.supposed :]:
-                    self._statistics.suppose(waiting.parent_id, waiting.agent)
-            view = SearchView(
-                tree=self.tree,
-                statistics=self._statistics,
-                agents=able,
-                pending=pending,
-                expand_solved=self.expand_solved,
-            )
-            choice = self.selector.select(view, self._rng)
-            expansion = Expansion(self._asked, choice.parent_id, choice.agent)
-            self._asked += 1
-            self._pending[expansion.id] = expansion
-            self._waiting[expansion.agent] += 1
-            asked.append(expansion)
+            asked.append(self.choose(able))
+        if asked and self.journal:
+            among = None if agents is None else sorted(agents)
+            try:
+                self._write({"do": "ask", "agents": among, "expansions": asked})
+            except BaseException:
+                self._unask(asked, before)
+                raise
         return asked
 
     def redirect(self, expansion_id: int, parent_id: int) -> Expansion:
@@ -237,13 +230,12 @@ class TreeSearch:
             ProtocolError: the expansion is not pending.
             KeyError: there is no such node.
         """
-        expansion = self._pending_expansion(expansion_id)
+        self.ledger.find(expansion_id)
         if parent_id != ROOT:
             self.tree[parent_id]
+        self._write({"do": "redirect", "id": expansion_id, "parent_id": parent_id})
         self._statistics.restore()
-        moved = Expansion(expansion.id, parent_id, expansion.agent)
-        self._pending[expansion_id] = moved
-        return moved
+        return self.ledger.move(expansion_id, parent_id)
 
     def tell(
         self, expansion_id: int, outcome: Verdict | float, reply: str = "", tokens: int = 0
@@ -263,11 +255,11 @@ class TreeSearch:
             ProtocolError: no such expansion was ever asked for.
             ValueError: a score is not a number in [0, 1], or `tokens` is negative.
         """
-        if expansion_id in self._told:
-            return self.tree[self._told[expansion_id]]
-        if expansion_id in self._abandoned:
+        if expansion_id in self.ledger.told:
+            return self.tree[self.ledger.told[expansion_id]]
+        if expansion_id in self.ledger.abandoned:
             return None
-        expansion = self._pending_expansion(expansion_id)
+        expansion = self.ledger.find(expansion_id)
         _check_tokens(tokens)
         verdict = outcome if isinstance(outcome, Verdict) else verdict_of_score(outcome)
         node = self.tree.draft(expansion.parent_id, expansion.agent, verdict, reply)
@@ -275,11 +267,19 @@ class TreeSearch:
             judged = checked_score(self.score_fn, self.tree, node)
             blend = self.score_weight * node.score + (1.0 - self.score_weight) * judged
             node = dataclasses.replace(node, value=blend)
-        # Nothing has changed up to here, so a score_fn that raises leaves the search as it was.
-        self.tree.attach(node)
-        self._settle(expansion, tokens)
-        self._told[expansion_id] = node.id
-        self._observe(node)
+        if self.journal:
+            self._write(
+                {
+                    "do": "tell",
+                    "id": expansion_id,
+                    "verdict": dataclasses.asdict(node.verdict),
+                    "reply": reply,
+                    "value": node.value,
+                    "tokens": tokens,
+                }
+            )
+        # Nothing has changed up to here: a score_fn or a journal that raises leaves all as it was.
+        self.attach(expansion, node, tokens)
         return node
 
     def fail(self, expansion_id: int, reason: str, tokens: int = 0) -> None:
@@ -295,14 +295,15 @@ class TreeSearch:
             ValueError: `tokens` is negative.
         """
         _check_tokens(tokens)
-        if expansion_id in self._told:
+        if expansion_id in self.ledger.told:
             raise ProtocolError(
-                f"expansion {expansion_id} was answered by node {self._told[expansion_id]}; "
+                f"expansion {expansion_id} was answered by node {self.ledger.told[expansion_id]}; "
                 "only a pending expansion can fail"
             )
-        if expansion_id not in self._abandoned:
-            self._settle(self._pending_expansion(expansion_id), tokens)
-            self._abandoned[expansion_id] = reason
+        if expansion_id not in self.ledger.abandoned:
+            expansion = self.ledger.find(expansion_id)
+            self._write({"do": "fail", "id": expansion_id, "reason": reason, "tokens": tokens})
+            self._drop(expansion, reason, tokens)
 
     def retire(self, agent: str) -> None:
         """Choose this agent no more. Its nodes and its pending expansions stay.
@@ -311,6 +312,7 @@ class TreeSearch:
             ValueError: there is no such agent.
         """
         self._check_agent(agent)
+        self._write({"do": "retire", "agent": agent})
         self._unretired = tuple(name for name in self._unretired if name != agent)
 
     def save(self) -> dict[str, Any]:
@@ -321,21 +323,20 @@ class TreeSearch:
         return {
             "version": SEARCH_VERSION,
             "selector": repr(self.selector),
-            "agents": list(self.agents),
+            "settings": {
+                "agents": list(self.agents),
+                **dataclasses.asdict(self.rules),
+                "expand_solved": self.expand_solved,
+                "score_weight": self.score_weight,
+                "max_pending": self.max_pending,
+                "pseudo_observations": self.pseudo_observations,
+            },
             "retired": [agent for agent in self.agents if agent not in self._unretired],
-            "rules": dataclasses.asdict(self.rules),
-            "expand_solved": self.expand_solved,
-            "score_weight": self.score_weight,
-            "max_pending": self.max_pending,
-            "pseudo_observations": self.pseudo_observations,
             "seconds": self.seconds,
             "tokens": self.tokens,
             "rng": self._rng.bit_generator.state,
             "tree": self.tree.to_json(),
-            "asked": self._asked,
-            "pending": [[item.id, item.parent_id, item.agent] for item in self.pending],
-            "told": [list(item) for item in self._told.items()],
-            "abandoned": [list(item) for item in self._abandoned.items()],
+            **self.ledger.to_json(),
         }
 
     @classmethod
@@ -362,17 +363,7 @@ class TreeSearch:
             raise ValueError(
                 f"expected a search of version {SEARCH_VERSION}, got {state.get('version')!r}"
             )
-        search = cls(
-            state["agents"],
-            selector,
-            **state["rules"],
-            expand_solved=state["expand_solved"],
-            score_fn=score_fn,
-            score_weight=state["score_weight"],
-            max_pending=state["max_pending"],
-            pseudo_observations=state["pseudo_observations"],
-            clock=clock,
-        )
+        search = cls(selector=selector, score_fn=score_fn, clock=clock, **state["settings"])
         if repr(search.selector) != state["selector"]:
             raise ValueError(
                 f"the search was saved with the selector {state['selector']}; load it with "
@@ -382,15 +373,11 @@ class TreeSearch:
         for node in search.tree:
             search._observe(node)
         search.tokens = state["tokens"]
-        search._watch = Stopwatch(clock, state["seconds"])
+        search.watch = Stopwatch(clock, state["seconds"])
         search._rng.bit_generator.state = state["rng"]
         for agent in state["retired"]:
             search.retire(agent)
-        search._asked = state["asked"]
-        search._pending = {item[0]: Expansion(*item) for item in state["pending"]}
-        search._waiting = Counter(item.agent for item in search.pending)
-        search._told = dict(state["told"])
-        search._abandoned = dict(state["abandoned"])
+        search.ledger = Ledger.from_json(state)
         return search
 
     def _check_agent(self, agent: str) -> None:
@@ -400,31 +387,58 @@ class TreeSearch:
     def _allowance(self, agent: str) -> float:
         """How many more nodes an agent may be asked for under its own budget."""
         limit = self.rules.agent_budgets.get(agent, math.inf)
-        return limit - self.tree.count(agent) - self._waiting[agent]
+        return limit - self.tree.count(agent) - self.ledger.waiting[agent]
 
     def _has_room(self) -> bool:
         """Whether one more expansion may be pending."""
-        waiting = len(self._pending)
+        waiting = len(self.ledger.pending)
         if self.max_pending is not None and waiting >= self.max_pending:
             return False
         return waiting < self.nodes_left and not self.done
 
-    def _pending_expansion(self, expansion_id: int) -> Expansion:
-        if expansion_id not in self._pending:
-            raise ProtocolError(
-                f"expansion {expansion_id!r} was never asked for; use the ids that `ask` returned"
-            )
-        return self._pending[expansion_id]
+    def choose(self, able: tuple[str, ...]) -> Expansion:
+        """Choose one more expansion by one of these agents, whatever the stop rules say."""
+        pending = self.pending
+        if self.pseudo_observations:
+            for waiting in pending[self._statistics.supposed :]:
+                self._statistics.suppose(waiting.parent_id, waiting.agent)
+        view = SearchView(
+            tree=self.tree,
+            statistics=self._statistics,
+            agents=able,
+            pending=pending,
+            expand_solved=self.expand_solved,
+        )
+        return self.ledger.enter(self.selector.select(view, self._rng))
 
-    def _settle(self, expansion: Expansion, tokens: int) -> None:
-        # The others that are pending are supposed anew by the next `ask`, on what is known then.
+    def _unask(self, asked: Sequence[Expansion], rng_state: Mapping[str, Any]) -> None:
+        """Take back what was asked last."""
         self._statistics.restore()
-        del self._pending[expansion.id]
-        self._waiting[expansion.agent] -= 1
+        self.ledger.take_back(asked)
+        self._rng.bit_generator.state = rng_state
+
+    def attach(self, expansion: Expansion, node: Node, tokens: int) -> None:
+        """Let a drafted node answer an expansion."""
+        # What is pending is supposed anew by the next choice, on what is known then.
+        self._statistics.restore()
+        self.tree.attach(node)
+        self.ledger.answer(expansion, node.id)
+        self.tokens += tokens
+        self._observe(node)
+
+    def _drop(self, expansion: Expansion, reason: str, tokens: int) -> None:
+        """Let nothing come of an expansion."""
+        self._statistics.restore()
+        self.ledger.abandon(expansion, reason)
         self.tokens += tokens
 
     def _observe(self, node: Node) -> None:
         self._statistics.observe(node, opened=self.expand_solved or not node.solved_public)
+
+    def _write(self, event: dict[str, Any]) -> None:
+        if self.journal:
+            timed = self.rules.max_seconds is not None
+            self.journal({**event, "seconds": self.seconds} if timed else event)
 
 
 def _check_tokens(tokens: int) -> None:
