@@ -9,6 +9,7 @@ from .control_policies import ControlResult, LearnedSelector, SelectorPolicy, Un
 from .env import TreeSearchEnv
 from .families import FAMILIES, resolve_coders
 from .final import ScoreFn, final_answer
+from .fresh_or_refine import Chances, FreshOrRefine
 from .html import tree_to_html
 from .infos import INFO_FIELDS, tree_from_infos
 from .masked import MaskInObservation
@@ -38,10 +39,12 @@ __all__ = [
     "BestFirst",
     "Beta",
     "ChainOnly",
+    "Chances",
     "Choice",
     "ControlResult",
     "DepthGuide",
     "Expansion",
+    "FreshOrRefine",
     "Gaussian",
     "Layout",
     "LearnedSelector",

@@ -9,6 +9,7 @@ from ..importing import import_object, is_importable
 from .agent_rules import UCB, Turns
 from .baselines import ChainOnly, RandomParent, RootOnly
 from .classic import UCT, BestFirst, TreeOfThoughts
+from .fresh_or_refine import FreshOrRefine
 from .posteriors import Gaussian
 from .selection import Selector
 from .statistics import JEFFREYS
@@ -29,6 +30,8 @@ PRESETS: dict[str, Selector] = {
     "best_of_n": RootOnly(),
     "chain": ChainOnly(),
     "random_parent": RandomParent(),
+    # Ours: the kind of expansion that most probably passes; made to be fitted to earlier trees.
+    "fresh_or_refine": FreshOrRefine(),
     # The classics.
     "mcts": UCT(),
     "best_first": BestFirst(),
