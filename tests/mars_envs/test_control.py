@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from gymnasium.utils.env_checker import check_env
 from mars_envs import ProtocolError, SearchTree
 from mars_envs.errors import PoolExhausted
 from mars_envs.judging.base import Feedback, Verdict
+from mars_envs.testing import check_info
 from mars_envs.tree_search import TreeControlEnv
 from mars_envs.tree_search.selection import Choice
 from mars_envs.tree_search.simulated import RecordedTasks
@@ -381,3 +383,14 @@ def test_coders_can_be_named_by_module(tmp_path: Path, monkeypatch: pytest.Monke
     assert env.step(0)[1] == 1.0
     with pytest.raises(ValueError, match="no source of tasks: it lacks agents, draw"):
         TreeControlEnv(coders="mars_envs.tree_search.tree:SearchTree")
+
+
+def test_the_contract_names_every_number_and_every_info(repo_dir: Path) -> None:
+    text = (repo_dir / "docs" / "contract.md").read_text().split("## `TreeControl-v0`")[1]
+    env = TreeControlEnv()
+    _, info = env.reset(seed=0)
+    fields = {key: type(value) for key, value in info.items() if key != "action_mask"}
+    check_info(info, fields, env.action_space)
+    names = {name.split(".")[0] for name in (*env.layout.row_fields, *env.layout.total_fields)}
+    documented = {name.split(".")[0] for name in re.findall(r"`([\w.<>]+)`", text)}
+    assert names | info.keys() <= documented
