@@ -134,7 +134,8 @@ class SolveConfig:
     """Settings of `mars-envs solve`."""
 
     tasks: str = "tiny_code"
-    """Tasks: a .jsonl file (HumanEval, Kattis, our own layout) or a built-in family."""
+    """Tasks: a file or folder in one of the published layouts, a data set of a hub
+    (hf:ORG/NAME#SPLIT), or a built-in family; options behind a `?` (see docs/tasks.md)."""
     public_tests: str | None = None
     """A file of public tests in HumanEvalPack's layout, for HumanEval tasks."""
     agents: str = ""

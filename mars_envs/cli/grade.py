@@ -114,7 +114,8 @@ def collect_items(config: GradeConfig) -> tuple[list[Item], list[InvalidTask]]:
                 f"{config.problems} is no file with submissions of its own; name some with "
                 "--submissions FILE"
             )
-        check_input(file, "submissions file")
+        if config.submissions is not None or not file.is_dir():
+            check_input(file, "submissions file")
         for found in read_submissions(file):
             try:
                 if isinstance(found, InvalidTask):
@@ -149,7 +150,8 @@ def _tasks(config: GradeConfig) -> tuple[Sequence[CodeTask], list[InvalidTask]]:
     built_in = config.problems.split(":")[0] == "tiny_code"
     if not path.exists() and (built_in or is_importable(config.problems)):
         return load_tasks(config.problems), []
-    check_input(path, "task file")
+    if not path.is_dir():
+        check_input(path, "task file")
     return read_task_file(path, format=config.format)
 
 

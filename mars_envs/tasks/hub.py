@@ -23,9 +23,11 @@ from .records import Record
 PREFIX = "hf:"
 
 _NAME = re.compile(
-    r"(?P<repo>(?:[./~][^:@#?]*)|[\w.-]+(?:/[\w.-]+)?)"
-    r"(?:/(?P<file>[^:@#?]+))?(?::(?P<config>[^:@#]+))?(?:@(?P<revision>[^:@#]+))?(?:#(?P<split>[^#]+))?"
+    r"(?P<repo>[./~][^:@#?]*|[\w.-]+/[\w.-]+(?=[/:@#]|$)|[\w.-]+(?=[:@#]|$))"
+    r"(?:/(?P<file>[^:@#?]+))?"
+    r"(?::(?P<config>[^:@#]+))?(?:@(?P<revision>[^:@#]+))?(?:#(?P<split>[^#]+))?"
 )
+_TIMEOUT_S = 10.0
 _OFFLINE = (
     "to work without a network, load it once with one (it is then in the cache below HF_HOME), set "
     "HF_HUB_OFFLINE=1 so that nothing waits for the hub, or download its files and name their "
@@ -101,7 +103,21 @@ def read_hub(source: HubName, *, language: str = "en") -> Iterator[Record | Inva
         return
     split = source.split
     origin = source.repo.rstrip("/").rpartition("/")[2]
-    for number, row in enumerate(_rows(source), start=1):
+    number = 0
+    rows = iter(_rows(source))
+    while True:
+        try:
+            row = next(rows, None)
+        except Exception as error:  # of whatever library reads the format
+            text = " ".join(str(error).split())[:300]
+            yield InvalidTask(
+                f"{source}, row {number + 1}: expected a row of data, got an error "
+                f"({type(error).__name__}: {text}); name the files themselves as hf:ORG/NAME/FILE"
+            )
+            return
+        if row is None:
+            return
+        number += 1
         yield Record(
             file=str(source),
             line=number,
@@ -125,15 +141,18 @@ def _library(source: HubName) -> Any:
 
 def _rows(source: HubName) -> Iterable[Any]:
     datasets = _library(source)
-    repo = os.path.expanduser(source.repo) if source.repo[0] in "./~" else source.repo
+    repo = source.repo
+    if repo[0] in "./~":
+        repo = os.path.expanduser(repo)
+        if not os.path.isdir(repo):
+            raise InvalidTask(
+                f"{source}: there is no folder {repo}; check the path (it is relative to the "
+                "current folder), or name a data set of the hub as hf:ORG/NAME"
+            )
+    # A stream needs the hub; what an earlier run has prepared does not.
+    streaming = repo != source.repo or repo[0] in "./~" or _is_reachable(source)
     try:
-        try:
-            found = _load(datasets, repo, source, streaming=True)
-        except (ConnectionError, FileNotFoundError) as error:
-            if isinstance(error, datasets.exceptions.DatasetNotFoundError):
-                raise
-            # A stream needs the hub; what an earlier run has prepared does not.
-            found = _load(datasets, repo, source, streaming=False)
+        found = _load(datasets, repo, source, streaming=streaming)
     except Exception as error:
         raise _explained(source, error, datasets) from error
     if isinstance(found, dict):
@@ -145,6 +164,19 @@ def _rows(source: HubName) -> Iterable[Any]:
         found = next(iter(found.values()))
     rows: Iterable[Any] = found
     return rows
+
+
+def _is_reachable(source: HubName) -> bool:
+    """Whether the hub answers, be it that there is no such data set."""
+    import huggingface_hub as hub
+
+    try:
+        hub.HfApi().dataset_info(source.repo, revision=source.revision, timeout=_TIMEOUT_S)
+    except hub.errors.HfHubHTTPError:
+        return True
+    except Exception:  # of whatever library carries the request
+        return False
+    return True
 
 
 def _load(datasets: Any, repo: str, source: HubName, *, streaming: bool) -> Any:
@@ -205,14 +237,8 @@ def _download(source: HubName) -> Iterator[tuple[str, Path]]:
     names = [source.file]
     where: dict[str, Any] = {"repo_type": "dataset", "revision": source.revision}
     try:
-        if any(mark in source.file for mark in "*?["):
-            every = hub.HfApi().list_repo_files(source.repo, **where)
-            names = sorted(fnmatch.filter(every, source.file), key=_natural)
-            if not names:
-                raise InvalidTask(
-                    f"{source}: no file of the repository is called so; it has "
-                    f"{', '.join(every[:20])}"
-                )
+        if any(mark in source.file for mark in "*["):
+            names = _matching(source, where)
         for name in names:
             yield name, Path(hub.hf_hub_download(source.repo, name, **where))
     except (hub.errors.RepositoryNotFoundError, hub.errors.RevisionNotFoundError) as error:
@@ -230,11 +256,28 @@ def _download(source: HubName) -> Iterator[tuple[str, Path]]:
             f"{source}: the repository has no file {source.file!r}; check the name (its page on "
             "the hub lists the files)"
         ) from error
-    except (OSError, hub.errors.HfHubHTTPError, hub.errors.OfflineModeIsEnabled) as error:
+    except (OSError, hub.errors.HfHubHTTPError) as error:
         text = " ".join(str(error).split())[:300]
         raise InvalidTask(
             f"{source}: the hub {_endpoint()} cannot be reached ({text}); {_OFFLINE}"
         ) from error
+
+
+def _matching(source: HubName, where: dict[str, Any]) -> list[str]:
+    """Return the files of a repository, or of its copy in the cache, that a pattern names."""
+    import huggingface_hub as hub
+
+    if _is_reachable(source):
+        every = hub.HfApi().list_repo_files(source.repo, **where)
+    else:
+        copy = Path(hub.snapshot_download(source.repo, local_files_only=True, **where))
+        every = [path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()]
+    names = sorted(fnmatch.filter(every, source.file or ""), key=_natural)
+    if not names:
+        raise InvalidTask(
+            f"{source}: no file of the repository is called so; it has {', '.join(every[:20])}"
+        )
+    return names
 
 
 def _natural(name: str) -> tuple[Any, ...]:

@@ -72,6 +72,20 @@ def test_settings_load_from_yaml_and_options_win(
     assert "2 nodes judged" in capsys.readouterr().out
 
 
+def test_solve_takes_a_folder_and_options_behind_its_name(
+    tmp_path: Path, echo: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "sets"
+    folder.mkdir()
+    write_lines(folder / "a.jsonl", TASK, {})
+    (folder / "b.json").write_text(json.dumps([{**TASK, "task_id": "other"}]))
+    arguments = ["--agents", f"replay:{echo[1]}", "--budget", "2", "--sandbox", "bubblewrap"]
+    assert main(["solve", "--tasks", str(folder), *arguments]) == 2
+    assert "a.jsonl, line 2: unknown task format" in capsys.readouterr().err
+    assert main(["solve", "--tasks", f"{folder}?on_error=skip&limit=1", *arguments]) == 0
+    assert "2 nodes judged" in capsys.readouterr().out
+
+
 def test_solve_reports_pass_rates_and_agreement_with_the_recordings(
     echo: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

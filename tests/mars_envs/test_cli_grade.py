@@ -50,6 +50,27 @@ def tasks(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "tasks.jsonl", ECHO)
 
 
+def test_a_problem_package_is_graded_with_its_own_submissions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        "problem.yaml": "name: Echo\n",
+        "problem_statement/problem.en.md": "Print the number that is read.\n",
+        "data/sample/1.in": "1\n",
+        "data/sample/1.ans": "1\n",
+        "data/secret/2.in": "2\n",
+        "data/secret/2.ans": "2\n",
+        "submissions/accepted/good.py": "print(input())\n",
+        "submissions/wrong_answer/bad.py": "print(1)\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "echo" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert main(["sandbox", "grade", str(tmp_path / "echo"), "--sandbox", "bubblewrap"]) == 0
+    assert "2 submissions for 1 task" in " ".join(capsys.readouterr().out.split())
+
+
 def run(tasks: Path, *records: object, options: str = "") -> int:
     file = write_lines(tasks.with_name("programs.jsonl"), *records)
     return main(

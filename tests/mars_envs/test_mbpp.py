@@ -137,3 +137,75 @@ def test_the_tasks_that_the_agreement_page_names_are_in_the_data(data_dir: Path)
     named = {f"Mbpp/{number}" for text in lists for number in re.findall(r"\d+", text)}
     tasks = load_tasks(data_dir / "functions" / "mbpp_plus.jsonl")
     assert {*AS_SETS} <= named <= {task.task_id for task in tasks}
+
+
+def original(**fields: Any) -> dict[str, Any]:
+    """A record of mbpp.jsonl as its authors publish it."""
+    record = {
+        "task_id": 11,
+        "text": "Write a function to add.",
+        "code": "def helper(a):\n    return a\n\ndef add(a, b):\n    return helper(a) + b\n",
+        "test_list": ["assert add(helper(1), 2) == 3", "assert add(2, 2) == 4"],
+        "test_setup_code": "import math",
+        "challenge_test_list": ["assert add(0, 0) == 0"],
+    }
+    return record | fields
+
+
+def load_original(tmp_path: Path, record: dict[str, Any]) -> CodeTask:
+    path = tmp_path / "mbpp.jsonl"
+    path.write_text(json.dumps(record))
+    return load_tasks(path)[0]
+
+
+def test_mbpp_as_published_shows_its_first_assert(tmp_path: Path) -> None:
+    task = load_original(tmp_path, original())
+    assert task.task_id == "Mbpp/11"
+    assert task.statement == '"""\nWrite a function to add.\nassert add(helper(1), 2) == 3\n"""\n'
+    assert task.entry_point == "add"
+    first = "import math\nassert add(helper(1), 2) == 3\n"
+    assert task.public == (AssertBody(name="public/1", body=first),)
+    assert task.hidden == (AssertBody(name="hidden", body=f"{first}assert add(2, 2) == 4\n"),)
+    assert not task.oracle
+
+
+def test_the_sanitized_variant_has_a_prompt_and_imports(tmp_path: Path) -> None:
+    sanitized = {
+        "source_file": "Benchmark Questions Verification V2.ipynb",
+        "task_id": 11,
+        "prompt": "Add.",
+        "code": "def add(a, b):\n    return a + b",
+        "test_imports": ["import re", "import sys"],
+        "test_list": ["assert add(1, 2) == 3"],
+    }
+    task = load_original(tmp_path, sanitized)
+    body = "import re\nimport sys\nassert add(1, 2) == 3\n"
+    assert task.public == (AssertBody(name="hidden", body=body),)
+    assert task.oracle
+
+
+def test_a_script_of_mbpp_plus_is_one_more_hidden_test(tmp_path: Path) -> None:
+    script = "import numpy as np\nfor inp in [[1, 2]]:\n    assert np.allclose(add(*inp), 3)\n"
+    task = load_original(tmp_path, original(prompt="Add.", test=script, test_imports=[]))
+    assert [test.name for test in task.hidden] == ["hidden", "plus"]
+    assert "import numpy" not in task.hidden[1].body  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"task_id": "11"}, "`task_id`: expected the number of a problem of MBPP, got the string"),
+        ({"test_list": []}, "`test_list`: expected at least one entry"),
+        ({"test_list": "assert add(1, 2) == 3"}, "`test_list`: expected a list of strings"),
+        ({"test_list": ["assert sub(1)"]}, "`test_list`: expected asserts that call a function"),
+        ({"test_list": ["assert ("]}, "`test_list`: expected Python source"),
+        ({"code": "def ("}, "`code`: expected Python source"),
+        ({"text": ""}, "`text`: expected a text that is not blank"),
+        ({"test_imports": "import re"}, "`test_imports`: expected a list of strings"),
+    ],
+)
+def test_a_bad_problem_as_published_is_named_with_its_fault(
+    tmp_path: Path, fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidTask, match=f"line 1, field {message}"):
+        load_original(tmp_path, original(**fields))
