@@ -30,6 +30,9 @@ KINDS: dict[str, Kind] = {
 TIME_LIMIT_S = 6.0
 """CPU seconds per test: the timeout of LiveCodeBench's harness, which DeepCoder's uses, too."""
 
+MOST_SECONDS = 60.0
+"""A published limit above this is taken for a mistake, and cut."""
+
 MEMORY_MB = 1024
 """These data sets publish no limit that is meant for Python."""
 
@@ -128,7 +131,7 @@ def seconds(record: Record, field: str) -> float:
     if isinstance(value, str) and "second" in value and (match := _NUMBER.match(value)):
         value = float(match[1])
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return max(TIME_LIMIT_S, min(float(value), 60.0))
+        return float(max(TIME_LIMIT_S, min(value, MOST_SECONDS)))
     return TIME_LIMIT_S
 
 

@@ -268,7 +268,7 @@ def _checker(package: _Package, settings: Mapping[str, Any]) -> dict[str, Any]:
             "validation that compares outputs",
             fix=f"problems with validation `{' '.join(validation)}` cannot be used",
         )
-    custom = validation[0] == "custom" or (programs and settings.get("validation") is None)
+    custom = validation[:1] == ["custom"] or (programs and settings.get("validation") is None)
     if not custom:
         return {"type": "tokens", "flags": flags}
     if len(programs) != 1 or not programs[0].endswith(".py"):

@@ -7,6 +7,7 @@ tasks, nor where records come from (see `files` and `hub`).
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -93,7 +94,7 @@ class Record:
             return default
         value = self.data.get(field)
         good = isinstance(value, int | float) and not isinstance(value, bool)
-        if not good or not 0 < value < float("inf"):  # type: ignore[operator]
+        if not good or not 0 < value <= sys.float_info.max:  # type: ignore[operator]
             raise self.error(field, "a number above 0", fix="write it as a plain JSON number")
         return float(value)  # type: ignore[arg-type]
 

@@ -17,6 +17,7 @@ import pytest
 from mars_envs.errors import InvalidTask
 from mars_envs.tasks import load_tasks
 from mars_envs.tasks.files import jsonable
+from mars_envs.tree_search import TreeSearchEnv
 
 
 def record(task_id: str | int | None = "a", **fields: Any) -> dict[str, Any]:
@@ -192,6 +193,17 @@ def test_options_may_stand_behind_a_name(tmp_path: Path) -> None:
     odd = tmp_path / "t.jsonl?limit=1"
     odd.write_text(lines(record("a"), record("b")))
     assert ids(odd) == ["a", "b"]
+
+
+def test_an_environment_takes_the_same_sources(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(lines(record("a")))
+    (tmp_path / "b.json").write_text(json.dumps([record("b")]))
+    env = TreeSearchEnv(tasks=f"{tmp_path}?limit=1", judge="mars_envs.testing:StubJudge")
+    for seed in range(5):
+        env.reset(seed=seed)
+        assert env.infos[env.agent_selection]["task_id"] == "a"
+    with pytest.raises(ValueError, match="no task 'b' among 1 tasks"):
+        env.reset(options={"task": "b"})
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from mars_envs.errors import InvalidTask
 from mars_envs.judging import CodeJudge
 from mars_envs.judging.code import close_shared_sandboxes
 from mars_envs.tasks import CodeTask, load_tasks
-from mars_envs.tasks.formats import REQUIRED
+from mars_envs.tasks.formats import REQUIRED, Format, build_task
 from mars_envs.tasks.options import LoadOptions
+from mars_envs.tasks.records import Record
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +77,42 @@ def test_no_statement_gives_away_a_hidden_test(records: dict[str, str]) -> None:
         for test in unseen:
             parts = [getattr(test, field, "") for field in ("input", "body", "arguments")]
             assert not any(part.strip() in task.statement for part in parts if part.strip()), name
+
+
+WRONG: list[Any] = [None, True, -1, 0.5, 10**400, "", " ", "{", "[]", "x\ud800", [], [[]], [1], {}]
+WRONG += [{"a": 1}, [{}], {"inputs": 1, "outputs": 2}, [{"input": [], "output": None}], "2 seconds"]
+
+
+def damaged(value: Any, rng: random.Random) -> Any:
+    """Replace something in a JSON value, or take it away."""
+    if rng.random() < 0.3 or not isinstance(value, dict | list | str) or not value:
+        return rng.choice(WRONG)
+    if isinstance(value, str):
+        try:
+            return json.dumps(damaged(json.loads(value), rng))
+        except ValueError:
+            return rng.choice(WRONG)
+    copy = value.copy()
+    key = rng.choice(list(copy)) if isinstance(copy, dict) else rng.randrange(len(copy))
+    if rng.random() < 0.2:
+        del copy[key]
+    else:
+        copy[key] = damaged(copy[key], rng)
+    return copy
+
+
+def test_a_damaged_record_is_a_task_or_a_complaint(records: dict[str, str]) -> None:
+    rng = random.Random(0)
+    refused = 0
+    for name, text in records.items():
+        for _ in range(150):
+            record = damaged(json.loads(text), rng)
+            try:
+                fields = record if isinstance(record, dict) else {"record": record}
+                build_task(Record(file="t", line=1, data=fields), cast(Format, name))
+            except InvalidTask:
+                refused += 1
+    assert 500 < refused < 1300
 
 
 def test_every_format_stands_in_the_table_with_its_fields(page: str) -> None:
