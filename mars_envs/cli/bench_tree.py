@@ -26,12 +26,14 @@ from ..errors import InvalidSetting, MarsEnvsError
 from ..judging.code import CodeJudge
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
+from ..tasks.probes import load_probes, mutated_probes, with_probes
 from ..tree_search.consensus import resolve_score_fn
 from ..tree_search.presets import PRESETS, resolve_selector
 from ..tree_search.prompts import resolve_prompts
 from .agents import make_policy, prompts_of
 from .config import BenchTreeConfig
 from .console import console, progress
+from .files import check_input
 from .grid import CellLog, Finished, Record, run_grid
 from .judge import open_judge
 from .judged import Verdicts, judge_all
@@ -144,6 +146,9 @@ def make_plan(config: BenchTreeConfig) -> Plan:
             "search and decide; use them with --oracle, or give --public-tests"
         )
     tasks = tasks[: config.limit]
+    if config.probes:
+        tasks = _probed(tasks, config.probes)
+        console.print(f"{sum(bool(task.probes) for task in tasks)} tasks have probes")
     budgets = {}
     for team in teams:
         pool = team.pool(tasks)
@@ -172,16 +177,25 @@ def _selectors(text: str) -> list[str]:
     return names
 
 
+def _probed(tasks: Sequence[CodeTask], probes: str) -> list[CodeTask]:
+    if probes == "mutated":
+        return [dataclasses.replace(task, probes=mutated_probes(task)) for task in tasks]
+    check_input(Path(probes), "file of probes")
+    return with_probes(tasks, load_probes(probes))
+
+
 def _inputs(config: BenchTreeConfig, plan: Plan) -> dict[str, str]:
     """Return what the results depend on besides the settings: contents of files, selectors."""
-    places = [config.tasks, config.public_tests or ""]
-    places += [agent.place for team in plan.teams for agent in team.agents]
-    found = {
-        place: hashlib.sha256(Path(place).read_bytes()).hexdigest()[:16]
-        for place in places
-        if Path(place).is_file()
-    }
+    found = {"the set of tasks": _digest(repr(tuple(plan.tasks)).encode("utf-8", "surrogatepass"))}
+    for team in plan.teams:
+        for agent in team.agents:
+            if Path(agent.place).is_file():
+                found[agent.place] = _digest(Path(agent.place).read_bytes())
     return {**found, **{name: repr(resolve_selector(name)) for name in plan.selectors}}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _judge(config: BenchTreeConfig, plan: Plan, judge: CodeJudge, folder: Path) -> Verdicts:
@@ -200,7 +214,6 @@ def _judge(config: BenchTreeConfig, plan: Plan, judge: CodeJudge, folder: Path) 
         ((task, reply) for (_, reply), task in replies.items()),
         judge,
         log=Path(config.verdicts) if config.verdicts else folder / "verdicts.jsonl",
-        backend=judge.sandbox,
         workers=config.workers,
     )
     if replies:

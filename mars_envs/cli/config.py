@@ -179,6 +179,9 @@ class BenchTreeConfig:
     """Tasks: a .jsonl file (HumanEval, MBPP, Kattis, our own layout) or a built-in family."""
     public_tests: str | None = None
     """A file of public tests in HumanEvalPack's layout, for HumanEval tasks."""
+    probes: str | None = None
+    """Inputs without expected outputs, for `--score-fn agreement`: a file in EvalPlus' layout
+    (`task_id`, `plus_input`), or `mutated`, made from the public tests."""
     agents: list[str] = field(default_factory=list, metadata={"metavar": "TEAM"})
     """Teams, each in quotes: comma-separated `replay:FILE`, `replay:FILE#MODEL`, `models:FILE` (an
     agent for each model in the file), `hf:MODEL_DIR`; `NAME=...` names the team, `;` may stand
@@ -189,9 +192,9 @@ class BenchTreeConfig:
     """Selectors, comma-separated: names of presets, `module:name`, or `all` presets."""
     baseline: str = "best_of_n"
     """The selector that the others are compared with."""
-    score_fn: str = "agreement"
+    score_fn: str = "none"
     """A reward model that chooses the answers of the same trees, too, for comparison: `agreement`
-    of test outputs, `module:name`, or `none`."""
+    of test outputs (which needs `--probes`), `module:name`, or `none`."""
     budgets: str = ""
     """Numbers of nodes to report, comma-separated; default: 1,2,3,5,8,12,20 as far as the
     recordings of each task go, and what they hold."""

@@ -39,7 +39,6 @@ def judge_all(
     judge: Judge,
     *,
     log: Path,
-    backend: str,
     workers: int | None = None,
 ) -> Verdicts:
     """Judge every reply that the log does not know, several at once, and add it to the log.
@@ -49,10 +48,9 @@ def judge_all(
         judge: is called from several threads.
         log: a file of verdicts. They hold for the task as it is: when its tests change, they are
             not used.
-        backend: where programs run; verdicts of another one are not used.
         workers: how many are judged at once; default: one per core.
     """
-    wanted = {_key(task, reply, backend): (task, reply) for task, reply in replies}
+    wanted = {_key(task, reply): (task, reply) for task, reply in replies}
     file = CellLog(log)
     records, _ = file.resume(wanted.keys())
     verdicts: dict[str, Verdict] = {}
@@ -92,6 +90,6 @@ def _place(item: tuple[CodeTask, str]) -> tuple[str, str]:
     return item[0].task_id, item[1]
 
 
-def _key(task: CodeTask, reply: str, backend: str) -> str:
-    text = repr((task, reply, backend, _FIELDS))
+def _key(task: CodeTask, reply: str) -> str:
+    text = repr((task, reply, _FIELDS))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
