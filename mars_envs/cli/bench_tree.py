@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidSetting, MarsEnvsError
+from ..judging.base import Verdict
 from ..judging.code import CodeJudge
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
@@ -39,6 +40,7 @@ from .judge import open_judge
 from .judged import Verdicts, judge_all
 from .runs import alone_in, identity, open_run, write_json
 from .teams import Team, budgets_of, common_tasks, read_teams
+from .tree_diversity import team_diversity
 from .tree_figure import draw
 from .tree_growth import ReplayedTrees, TreeCell, as_action
 from .tree_live import play_trees
@@ -327,6 +329,7 @@ def make_results(
     comparisons += compare_choices(values, fixed=fixed)
     if len(plan.teams) > 1:
         comparisons += compare_teams(values, plan.teams[0].name)
+    recorded, diversity = _recorded(plan, verdicts)
     settings = dataclasses.asdict(config)
     return {
         "schema": SCHEMA,
@@ -354,7 +357,8 @@ def make_results(
             }
             for team in plan.teams
         },
-        "recorded": _recorded(plan, verdicts),
+        "recorded": recorded,
+        "diversity": diversity,
         "cells": cells_table(values),
         "comparisons": comparisons,
         "failed_cells": len(failures),
@@ -362,32 +366,36 @@ def make_results(
     }
 
 
-def _recorded(plan: Plan, verdicts: Verdicts) -> dict[str, Any]:
-    """Return what is known of each recorded agent without any search."""
+def _recorded(plan: Plan, verdicts: Verdicts) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what is known of each recorded agent, and of each team, without any search."""
     from trainers.policies.replay import ReplayPolicy
     from trainers.statistics import mean_estimate
 
     prefixes = prompts_of(plan.tasks)
-    found: dict[str, Any] = {}
-    for agent in [agent for team in plan.teams if team.only_replay for agent in team.agents]:
-        if agent.label in found:
-            continue
-        policy = ReplayPolicy(agent.recordings, prefixes=prefixes, order="recorded")
-        solved: list[float] = []
-        public: list[float] = []
-        for task in plan.tasks:
-            keys = [(task.task_id, as_action(reply)) for reply in policy.answers(task.task_id)]
-            own = [verdicts.known[key] for key in keys if key in verdicts.known]
-            if own:
-                solved.append(sum(verdict.solved for verdict in own) / len(own))
-                public.append(sum(verdict.score >= 1 for verdict in own) / len(own))
-        samples = [len(agent.recordings[task.task_id]) for task in plan.tasks]
-        found[agent.label] = {
-            "samples": sum(samples) / len(samples),
-            "pass_at_1": dataclasses.asdict(mean_estimate(solved)),
-            "public": dataclasses.asdict(mean_estimate(public)),
-        }
-    return found
+    agents: dict[str, Any] = {}
+    diversity: dict[str, Any] = {}
+    for team in plan.teams:
+        answers: dict[str, list[tuple[str, Verdict]]] = {task.task_id: [] for task in plan.tasks}
+        for agent in team.agents if team.only_replay else ():
+            policy = ReplayPolicy(agent.recordings, prefixes=prefixes, order="recorded")
+            solved: list[float] = []
+            public: list[float] = []
+            for task in plan.tasks:
+                keys = [(task.task_id, as_action(reply)) for reply in policy.answers(task.task_id)]
+                own = [verdicts.known[key] for key in keys if key in verdicts.known]
+                answers[task.task_id] += [(agent.label, verdict) for verdict in own]
+                if own:
+                    solved.append(sum(verdict.solved for verdict in own) / len(own))
+                    public.append(sum(verdict.score >= 1 for verdict in own) / len(own))
+            samples = [len(agent.recordings[task.task_id]) for task in plan.tasks]
+            agents[agent.label] = {
+                "samples": sum(samples) / len(samples),
+                "pass_at_1": dataclasses.asdict(mean_estimate(solved)),
+                "public": dataclasses.asdict(mean_estimate(public)),
+            }
+        if team.only_replay:
+            diversity[team.name] = team_diversity(answers)
+    return agents, diversity
 
 
 def _show(results: Mapping[str, Any], folder: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..diversity import coverage_shapley
 from ..tree_search.tree import ROOT, Node
 
 
@@ -26,8 +27,9 @@ class Curve:
     """Whether any node is solved: Pass@N."""
     sums: Mapping[int, Mapping[str, float]]
     """Counts and sums over nodes: see `SUMS`."""
-    agents: Mapping[int, Mapping[str, Sequence[int]]]
-    """Nodes and solved nodes of each agent that has any."""
+    agents: Mapping[int, Mapping[str, Sequence[float]]]
+    """Of each agent that has any node: nodes, solved nodes, and its part in the tree's solution
+    (its Shapley value, see `diversity.coverage_shapley`)."""
 
 
 SUMS = ("nodes", "solved", "first", "root_children", "depth", "max_depth", "refines", "degenerate")
@@ -53,7 +55,7 @@ def curve(
     chosen: dict[int, bool] = {}
     any_: dict[int, bool] = {}
     sums: dict[int, Mapping[str, float]] = {}
-    agents: dict[int, Mapping[str, Sequence[int]]] = {}
+    agents: dict[int, Mapping[str, Sequence[float]]] = {}
     count: Counter[str] = Counter()
     max_depth = 0
     by_agent: dict[str, list[int]] = {}
@@ -71,7 +73,8 @@ def curve(
             grown = min(size, len(nodes))
             chosen[size] = grown > 0 and nodes[answers[grown - 1]].solved
             any_[size] = count["solved"] > 0
-            agents[size] = {agent: tuple(own) for agent, own in by_agent.items()}
+            credit = coverage_shapley([{a for a, own in by_agent.items() if own[1]}], [*by_agent])
+            agents[size] = {agent: (*own, credit[agent]) for agent, own in by_agent.items()}
             sums[size] = {
                 "nodes": grown,
                 "solved": count["solved"],
@@ -92,16 +95,15 @@ def pack(curves: Sequence[Curve]) -> dict[str, Any]:
     """Return the curves of one task's trees, one for each seed, as plain data.
 
     Per budget: `chosen`, `scored` (perhaps empty) and `any` as one character per tree, `sums` over
-    the trees, and by agent its nodes and solved nodes over the trees.
+    the trees, and by agent its nodes, solved nodes and parts over the trees.
     """
     packed: dict[str, Any] = {}
     for budget in curves[0].chosen if curves else ():
-        agents: dict[str, list[int]] = {}
+        agents: dict[str, list[float]] = {}
         for one in curves:
-            for agent, (nodes, solved) in one.agents[budget].items():
-                total = agents.setdefault(agent, [0, 0])
-                total[0] += nodes
-                total[1] += solved
+            for agent, own in one.agents[budget].items():
+                total = agents.get(agent, (0, 0, 0.0))
+                agents[agent] = [sum(pair) for pair in zip(total, own, strict=True)]
         packed[str(budget)] = {
             "chosen": _bits(one.chosen[budget] for one in curves),
             "scored": _bits(one.scored[budget] for one in curves if one.scored),

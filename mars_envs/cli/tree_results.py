@@ -47,6 +47,8 @@ class Values:
     """Share of the nodes, by agent."""
     success: Mapping[str, Sequence[float]]
     """Success of an agent's own nodes, by agent; NaN where it has none."""
+    credit: Mapping[str, Sequence[float]]
+    """An agent's part in Pass@N, by agent: of a solved tree each of its solvers earns as much."""
 
 
 def gather(
@@ -74,10 +76,9 @@ def gather(
             total["any"] += found["any"].count("1")
             for name in SUMS:
                 total[name] += found["sums"][name]
-            for agent, (nodes, solved) in found["agents"].items():
-                own = total["agents"].setdefault(agent, [0, 0])
-                own[0] += nodes
-                own[1] += solved
+            for agent, counts in found["agents"].items():
+                own = total["agents"].get(agent, (0, 0, 0))
+                total["agents"][agent] = [sum(pair) for pair in zip(own, counts, strict=True)]
     return {
         point: _values([by_task[task] for task in tasks if task in by_task], agents[point[0]])
         for point, by_task in sums.items()
@@ -93,7 +94,8 @@ def _values(totals: Sequence[Mapping[str, Any]], agents: Sequence[str]) -> Value
         return [total[top] / total[bottom] if total[bottom] else 0.0 for total in totals]
 
     own = {
-        agent: [total["agents"].get(agent, (0, 0)) for total in totals] for agent in sorted(agents)
+        agent: [total["agents"].get(agent, (0, 0, 0)) for total in totals]
+        for agent in sorted(agents)
     }
     return Values(
         trees=sum(total["trees"] for total in totals),
@@ -114,12 +116,18 @@ def _values(totals: Sequence[Mapping[str, Any]], agents: Sequence[str]) -> Value
         shares={
             agent: [
                 nodes / total["nodes"] if total["nodes"] else 0.0
-                for (nodes, _), total in zip(counts, totals, strict=True)
+                for (nodes, *_), total in zip(counts, totals, strict=True)
             ]
             for agent, counts in own.items()
         },
         success={
-            agent: [solved / nodes if nodes else math.nan for nodes, solved in counts]
+            agent: [solved / nodes if nodes else math.nan for nodes, solved, _ in counts]
+            for agent, counts in own.items()
+        },
+        credit={
+            agent: [
+                credit / total["trees"] for (*_, credit), total in zip(counts, totals, strict=True)
+            ]
             for agent, counts in own.items()
         },
     )
@@ -149,9 +157,13 @@ def cells_table(values: Mapping[Point, Values]) -> list[dict[str, Any]]:
             "tasks": len(found.figures["pass_at_1"]),
             "trees": found.trees,
             **{name: interval(found.figures[name]) for name in RATES},
-            **{name: _mean(found.figures[name]) for name in SHAPES},
+            **{name: mean_with_se(found.figures[name]) for name in SHAPES},
             "agents": {
-                agent: {"share": _mean(share), "success": _mean(found.success[agent])}
+                agent: {
+                    "share": mean_with_se(share),
+                    "success": mean_with_se(found.success[agent]),
+                    "credit": mean_with_se(found.credit[agent]),
+                }
                 for agent, share in found.shares.items()
             },
         }
@@ -159,7 +171,7 @@ def cells_table(values: Mapping[Point, Values]) -> list[dict[str, Any]]:
     ]
 
 
-def _mean(column: Sequence[float]) -> dict[str, Any]:
+def mean_with_se(column: Sequence[float]) -> dict[str, Any]:
     """Return mean, standard error over tasks, and number of tasks."""
     known = [value for value in column if not math.isnan(value)]
     count = len(known)

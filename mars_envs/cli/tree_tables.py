@@ -58,7 +58,7 @@ class Sheet:
 
 def sheets(results: Mapping[str, Any]) -> list[Sheet]:
     """Return the tables that `results.json` is read from."""
-    found = [_recorded(results)] if results["recorded"] else []
+    found = [_recorded(results), _diversity(results)] if results["recorded"] else []
     for team in results["teams"]:
         rows = [cell for cell in results["cells"] if cell["team"] == team]
         if not rows:
@@ -104,6 +104,20 @@ def _recorded(results: Mapping[str, Any]) -> Sheet:
         columns=("agent", "per task", "Pass@1, %", "pass public tests, %"),
         rows=rows,
         note=f"mean over {len(results['tasks'])} tasks [95 % bootstrap interval over tasks]",
+    )
+
+
+def _diversity(results: Mapping[str, Any]) -> Sheet:
+    names = ("token_distance", "syntax_distance", "within_agents", "between_agents", "shapes")
+    return Sheet(
+        title="How different the recorded answers of a task are",
+        columns=("team", "by tokens", "by syntax", "within", "between agents", "different shapes"),
+        rows=[
+            [team, *(_plain(found[name]) for name in names)]
+            for team, found in results["diversity"].items()
+        ],
+        note="mean distance of two answers, 0 to 1, ± standard error over tasks; within and "
+        "between agents by syntax",
     )
 
 
@@ -243,6 +257,8 @@ def _with_se(estimate: Mapping[str, Any]) -> str:
 
 def _plain(estimate: Mapping[str, Any]) -> str:
     mean, se = estimate["mean"], estimate["se"]
+    if _missing(mean):
+        return "–"
     return f"{mean:.2f}" + ("" if _missing(se) else f"±{se:.2f}")
 
 

@@ -138,6 +138,33 @@ def test_what_is_in_the_pool_is_found_once_all_of_it_is_drawn(finished: Path) ->
     )
 
 
+def test_how_different_recorded_answers_are_is_told_for_each_team(finished: Path) -> None:
+    found = results(finished)["diversity"]
+    assert list(found) == list(results(finished)["teams"])
+    mixed = found["mixed"]
+    # Seven answers: `print(input())` four or five times, three other programs on each task.
+    assert mixed["shapes"] == {"mean": 4.0, "se": 0.0, "n": 4}
+    assert 0 < mixed["syntax_distance"]["mean"] < 1
+    assert found["bad"]["syntax_distance"]["mean"] is None  # one answer, no pair
+    for cell in results(finished)["cells"]:
+        parts = sum(agent["credit"]["mean"] for agent in cell["agents"].values())
+        assert parts == pytest.approx(cell["pass_at_n"]["mean"])
+
+
+def test_a_reward_model_is_compared_with_the_released_choice_on_the_same_trees(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ["--score-fn", "agreement", "--probes", str(place / "probes.jsonl")]
+    write_lines(place / "probes.jsonl", {"task_id": "add/1", "plus_input": [["4\n"]]})
+    assert main(command(place, place / "scored", *more, "--preset", "best_of_n")) == 0
+    assert "Answers chosen by agreement" in capsys.readouterr().out
+    found = results(place / "scored")
+    rows = [row for row in found["comparisons"] if row["of"] == "choice"]
+    assert [row["budget"] for row in rows] == [2, 3, 5, 7]
+    assert {row["against"] for row in rows} == {"pass_at_1_mcts"}
+    assert all(cell["pass_at_1_scored"]["n"] == 4 for cell in found["cells"])
+
+
 def test_one_recorded_agent_has_one_curve_whatever_is_selected(finished: Path) -> None:
     curves: dict[str, list[Any]] = {}
     for cell in results(finished)["cells"]:
@@ -268,6 +295,7 @@ def test_trees_whose_models_failed_are_told_counted_and_tried_again(
         (["--preset", "nonsense"], "--preset: unknown selector 'nonsense'"),
         (["--prompts", "nonsense"], "--prompts: "),
         (["--score-fn", "nonsense"], "unknown score_fn 'nonsense'"),
+        (["--probes", "/no/such/file"], "cannot read the file of probes /no/such/file"),
         (["--preset", ","], "--preset is empty"),
         (["--preset", "no_module:nothing"], "--preset: "),
         (["--budgets", "0"], "--budgets: expected numbers of nodes of at least 1"),
@@ -290,6 +318,16 @@ def test_what_cannot_work_is_said_in_one_line(
     assert message in error
     assert "Traceback" not in error
     assert not (place / "unused").exists()
+
+
+def test_several_benchmarks_are_drawn_side_by_side(
+    finished: Path, repo_dir: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "curves.png"
+    example = [sys.executable, str(repo_dir / "examples" / "plot_bench_tree.py")]
+    runs = [str(finished), str(finished), "--titles", "A,B", "--output", str(output)]
+    subprocess.run([*example, *runs], check=True, stdout=subprocess.DEVNULL)
+    assert output.read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_model_that_is_not_recorded_is_an_error_that_lists_those_that_are(
@@ -334,3 +372,26 @@ def test_a_curve_ends_where_the_recordings_do() -> None:
 def test_settings_have_defaults_that_work() -> None:
     config = BenchTreeConfig()
     assert (config.preset, config.baseline, config.seeds) == ("all", "best_of_n", 20)
+
+
+@pytest.mark.data
+def test_recorded_generations_of_two_models_are_benchmarked(data_dir: Path, tmp_path: Path) -> None:
+    generations = data_dir / "generations"
+    arguments = ["bench", "tree", "--tasks", str(generations / "mbpp_multipl_e_tasks.jsonl")]
+    arguments += ["--agents", f"models:{generations}/mbpp_multipl_e.jsonl", "--alone"]
+    arguments += ["--preset", "default,best_of_n", "--limit", "6", "--seeds", "6"]
+    arguments += ["--sandbox", "bubblewrap", "--out", str(tmp_path / "run")]
+    assert main(arguments) == 0
+    found = results(tmp_path / "run")
+    published: dict[str, list[bool]] = {}
+    for line in (generations / "mbpp_multipl_e.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        if record["task"] in found["tasks"]:
+            published.setdefault(record["model"], []).append(record["observed"] == "pass")
+    assert len(published) == 2
+    for model, passed in published.items():
+        assert found["recorded"][model]["pass_at_1"]["mean"] == pytest.approx(sum(passed) / 6)
+    both = [any(pair) for pair in zip(*published.values(), strict=True)]
+    for cell in found["cells"]:
+        if cell["budget"] == 2:
+            assert cell["pass_at_n"]["mean"] == pytest.approx(sum(both) / 6)

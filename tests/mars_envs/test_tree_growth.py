@@ -207,9 +207,11 @@ def test_a_curve_says_of_each_prefix_what_the_metrics_say_of_it_as_a_tree(
         assert sums["depth"] == pytest.approx(summary.mean_depth * summary.nodes)
         assert sums["max_depth"] == summary.max_depth
         assert bool(sums["degenerate"]) == summary.degenerate
-        assert {name: nodes for name, (nodes, _) in found.agents[budget].items()} == (
-            summary.agent_nodes
-        )
+        agents = found.agents[budget]
+        assert {name: nodes for name, (nodes, *_) in agents.items()} == summary.agent_nodes
+        assert {name: solved for name, (_, solved, _) in agents.items()} == summary.agent_solved
+        # The parts of all agents make up the whole: whether the tree is solved.
+        assert round(sum(credit for *_, credit in agents.values()), 9) == found.any[budget]
 
 
 def test_curves_of_several_seeds_are_summed_by_budget(grown: TreeSearch) -> None:

@@ -47,6 +47,14 @@ def test_every_recording_is_drawn_exactly_once_in_an_episode() -> None:
     assert texts != [reply_text(recording) for recording in TEN["t"]]
 
 
+def test_what_an_episode_will_hear_can_be_asked_beforehand() -> None:
+    policy = ReplayPolicy(TEN, seed=3)
+    expected = policy.answers("t", "e")
+    assert draw(policy, 10) == expected
+    assert policy.answers("t", "another") != expected
+    assert policy.answers("unknown", "e") == []
+
+
 def test_then_it_is_exhausted() -> None:
     policy = ReplayPolicy(TEN, name="pool")
     draw(policy, 10)

@@ -77,6 +77,22 @@ def test_one_source_can_be_picked(tmp_path: Path) -> None:
         load_recordings(path, source="o")
 
 
+def test_sources_can_be_picked_by_patterns(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "g.jsonl",
+        *[
+            {"task": "a", "text": m, "form": "reply", "model": m}
+            for m in ("gpt-4", "gpt-4 [2]", "llama", "coder, 7b")
+        ],
+    )
+    for pattern, expected in {
+        "gpt-4*": ["gpt-4", "gpt-4 [2]"],
+        "gpt-4 [2]": ["gpt-4 [2]"],
+        "llama|coder*": ["llama", "coder, 7b"],
+    }.items():
+        assert [r.text for r in load_recordings(path, source=pattern)["a"]] == expected
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [
