@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from ..errors import InvalidSetting
 from ..importing import import_object, is_importable
 from ..parsing import parse_python
-from .fences import OPENING, Scanner
+from .fences import OPENING, Block, Scanner
 
 How = Literal["fenced", "unparsed", "whole", "none"]
 Extractor = Callable[[str], str | None]
@@ -42,8 +42,9 @@ def extract_program(reply: str) -> Extraction:
     r"""Find the program in a reply, in time linear in its length. Never raises.
 
     The last fenced block that is a program (`is_program`), else the last fenced block; a fence that
-    is not closed runs to the end. Blank blocks are none, and blocks labelled with another language
-    count only where no other block stands. Without any fence the reply itself is taken if it is a
+    is not closed runs to the end. A fence with words behind it closes a block only where no block
+    is a program otherwise. Blank blocks are none, and blocks labelled with another language count
+    only where no other block stands. Without any fence the reply itself is taken if it is a
     program. Reasoning between `<think>` and `</think>` is dropped first. A reply without a single
     line end of its own but with `\n` spelled out, as some logs hold, is read with its escapes
     undone, unless it is a program as it stands.
@@ -138,17 +139,27 @@ def _extract(reply: str) -> Extraction:
     if first is None and is_program(reply):
         return Extraction(reply.strip(), "whole")
     scanned = Scanner(reply)
-    blocks = [block for block in scanned.blocks if block.text.strip()]
-    if not blocks:
+    candidates = _candidates(scanned)
+    if not candidates:
         bare = "\n".join(scanned.prose).strip()
-        if is_program(bare):
-            return Extraction(bare, "whole")
-        return Extraction(None, "none")
-    candidates = [block for block in blocks if block.tag in _PYTHON_TAGS] or blocks
-    for block in reversed(candidates):
-        if is_program(block.text):
-            return Extraction(block.text, "fenced")
-    return Extraction(candidates[-1].text, "unparsed")
+        return Extraction(bare, "whole") if is_program(bare) else Extraction(None, "none")
+    program = _last_program(candidates)
+    if program is None:
+        # Perhaps a fence with words behind it was meant to close a block.
+        program = _last_program(_candidates(Scanner(reply, loose=True)))
+    if program is None:
+        return Extraction(candidates[-1].text, "unparsed")
+    return Extraction(program, "fenced")
+
+
+def _candidates(scanned: Scanner) -> list[Block]:
+    """Return the blocks that may hold the program; other languages where there is nothing else."""
+    blocks = [block for block in scanned.blocks if block.text.strip()]
+    return [block for block in blocks if block.tag in _PYTHON_TAGS] or blocks
+
+
+def _last_program(blocks: list[Block]) -> str | None:
+    return next((block.text for block in reversed(blocks) if is_program(block.text)), None)
 
 
 def _does_something(node: ast.stmt) -> bool:

@@ -30,10 +30,16 @@ class Block:
 
 
 class Scanner:
-    """Splits a reply into fenced blocks and prose, without the reasoning, in one pass."""
+    """Splits a reply into fenced blocks and prose, without the reasoning, in one pass.
 
-    def __init__(self, reply: str) -> None:
+    Args:
+        reply: any text.
+        loose: whether a fence with words behind it ends a block, too: one word opens the next.
+    """
+
+    def __init__(self, reply: str, *, loose: bool = False) -> None:
         self.reply = reply
+        self._loose = loose
         self.blocks: list[Block] = []
         self.prose: list[str] = []
         self._position = 0
@@ -59,11 +65,14 @@ class Scanner:
         block = Block(tag=_tag(opening[3]), lines=[])
         self.blocks.append(block)
         while self._position < len(self.reply):
-            stop = _line_end(self.reply, self._position)
-            line = self.reply[self._position : stop]
-            self._position = stop + 1
-            if _closes(line, marks, indent):
+            start, stop = self._position, _line_end(self.reply, self._position)
+            line = self.reply[start:stop]
+            words = _behind_fence(line, marks, indent)
+            if words is not None and (self._loose or not words):
+                opens_next = len(words.split()) == 1
+                self._position = start if opens_next else stop + 1
                 break
+            self._position = stop + 1
             block.lines.append(_unindent(line, len(indent)) if indent else line)
 
     def _skip_reasoning(self, start: int, stop: int) -> bool:
@@ -93,13 +102,13 @@ def _line_end(text: str, start: int) -> int:
     return len(text) if newline < 0 else newline
 
 
-def _closes(line: str, marks: str, indent: str) -> bool:
-    stripped = line.strip(" \t\r")
-    return (
-        len(stripped) >= len(marks)
-        and stripped == marks[0] * len(stripped)
-        and len(line) - len(line.lstrip(" \t")) <= len(indent) + 3
-    )
+def _behind_fence(line: str, marks: str, indent: str) -> str | None:
+    """Return what stands behind a fence that may end a block; None: the line is no such fence."""
+    inner = line.lstrip(" \t")
+    words = inner.lstrip(marks[0])
+    if len(inner) - len(words) < len(marks) or len(line) - len(inner) > len(indent) + 3:
+        return None
+    return None if marks[0] == "`" and "`" in words else words.strip(" \t\r")
 
 
 def _unindent(line: str, width: int) -> str:

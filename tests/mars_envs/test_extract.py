@@ -40,7 +40,15 @@ CASES: list[tuple[str, str, str | None, str]] = [
     ("tildes around backticks", "~~~\ns = '''\n```\n'''\n~~~", "s = '''\n```\n'''", "fenced"),
     ("backticks do not close tildes", "~~~\nx = 1\n```\n~~~", "x = 1\n```", "unparsed"),
     ("two backticks are no fence", "``\nprint(1)\n``", None, "none"),
-    ("closing line with words", "```\nprint(1)\n``` done", "print(1)\n``` done", "unparsed"),
+    ("closing line with words", "```\nprint(1)\n``` done", "print(1)", "fenced"),
+    (
+        "words behind a fence in a string",
+        "```\ns = '''\n``` a\n'''\n```",
+        "s = '''\n``` a\n'''",
+        "fenced",
+    ),
+    ("opened twice", "```python\nprint(\n```python\nprint(1)\n```", "print(1)", "fenced"),
+    ("nothing parses either way", "```\nprint(\n``` a b\nx", "print(\n``` a b\nx", "unparsed"),
     ("spaces behind the closing fence", "```\nprint(1)\n```  \t", "print(1)", "fenced"),
     (
         "indented fence",
