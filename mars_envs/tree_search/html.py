@@ -6,6 +6,7 @@ opened and shared without care.
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from ..spaces import replace_surrogates
@@ -13,6 +14,8 @@ from .tree import ROOT, Node, SearchTree
 
 _INDENT, _DEEPEST = 1.6, 24
 """Ems for each level, and the level from which on nothing moves further right."""
+
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f]")
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; }
@@ -84,7 +87,4 @@ def _node(node: Node, *, is_best: bool) -> str:
 
 def _safe(text: str) -> str:
     """Return text for HTML: escaped, encodable, and without characters that HTML forbids."""
-    shown = "".join(
-        char if char in "\n\t" or ord(char) >= 32 else "\ufffd" for char in replace_surrogates(text)
-    )
-    return escape(shown)
+    return escape(_FORBIDDEN.sub("\ufffd", replace_surrogates(text)))

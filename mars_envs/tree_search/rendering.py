@@ -63,6 +63,8 @@ def _line(node: Node, is_best: bool, *, preview: bool) -> str:
 
 def _printable(text: str) -> str:
     """Replace control characters by spaces: a program must not steer the reader's terminal."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else " " for char in text)
 
 
