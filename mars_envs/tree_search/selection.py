@@ -37,7 +37,10 @@ class SearchView:
 
     tree: SearchTree
     statistics: Statistics
-    """Of this tree; every pending expansion counts as a value at the mean of its arms."""
+    """Of this tree; every pending expansion counts as a value at the mean of its arms.
+
+    Unless the search takes no pseudo-observations: then pending expansions count for nothing here.
+    """
     agents: tuple[str, ...]
     """The agents that may be chosen; never empty."""
     pending: Sequence[Expansion] = ()

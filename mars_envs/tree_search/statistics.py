@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ..errors import ProtocolError
 from .posteriors import Beta, Posterior
 from .tree import ROOT, Node
 
@@ -101,7 +102,12 @@ class Statistics:
         Args:
             node: the node that was added to the tree last.
             opened: whether it may be expanded. A node that may not is never drawn.
+
+        Raises:
+            ProtocolError: something is supposed; `restore` would take this value back as well.
         """
+        if self.supposed:
+            raise ProtocolError("call restore() before observe()")
         author = self._index[node.agent]
         sums, value, square = self._sums, node.value, node.value * node.value
         for arm in self._credited(node.parent_id, author):

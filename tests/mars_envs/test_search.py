@@ -58,6 +58,26 @@ def test_answers_in_reverse_order_give_the_same_set_of_nodes() -> None:
     assert nodes(backwards=True) == nodes(backwards=False)
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.permutations(range(6)), st.sampled_from(sorted(PRESETS)))
+def test_answers_may_come_in_any_order(order: list[int], selector: str) -> None:
+    def grow(places: list[int]) -> TreeSearch:
+        search = told(TreeSearch(AGENTS, selector, budget=12, seed=5), [0.0, 1.0, 0.5])
+        asked = search.ask(6)
+        for place in places:
+            search.tell(asked[place].id, [0.0, 1.0, 0.5][place % 3], reply=str(place))
+        return search
+
+    straight, shuffled = grow(list(range(6))), grow(order)
+    assert {(n.parent_id, n.agent, n.reply) for n in shuffled.tree} == {
+        (n.parent_id, n.agent, n.reply) for n in straight.tree
+    }
+    for agent in AGENTS:  # values with few binary digits: sums are exact in any order
+        assert shuffled._statistics.agent(agent) == straight._statistics.agent(agent)
+        if selector == "default":
+            assert shuffled._statistics.gen(ROOT) == straight._statistics.gen(ROOT)
+
+
 def test_ids_follow_the_order_of_arrival() -> None:
     search = TreeSearch(AGENTS, seed=0)
     first, second = search.ask(2)
@@ -257,3 +277,9 @@ def test_any_sequence_of_calls_keeps_the_books_straight(
         parents = [node.parent_id for node in search.tree] + [e.parent_id for e in search.pending]
         if not expand_solved:
             assert not any(p != ROOT and search.tree[p].solved_public for p in parents)
+    # What is kept along the way is what follows from the tree, to the last bit.
+    afresh = search.selector.statistics(search.agents)
+    for node in search.tree:
+        afresh.observe(node, opened=expand_solved or not node.solved_public)
+    search._statistics.restore()
+    assert pickle.dumps(search._statistics) == pickle.dumps(afresh)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mars_envs.errors import ProtocolError
 from mars_envs.tree_search import ROOT, Beta, Gaussian, Posterior, SearchTree, Statistics
 from mars_envs.tree_search.statistics import FEW, Sums
 from mars_envs.tree_search.tree import verdict_of_score
@@ -166,6 +167,17 @@ def test_a_node_draws_its_children_from_the_stream_as_if_one_by_one(
         at_once = np.random.default_rng(seed)
         assert statistics.draw_child(at_once, ROOT, "b") == int(np.argmax(drawn))
         assert at_once.random() == one_by_one.random(), "both leave the stream at the same place"
+
+
+def test_nothing_is_observed_while_something_is_supposed() -> None:
+    tree, statistics = grown([(ROOT, "a", 1.0)], "shared")
+    statistics.suppose(0, "b")
+    node = tree.add(ROOT, "a", verdict_of_score(0.5))
+    with pytest.raises(ProtocolError, match=r"call restore\(\) before observe\(\)"):
+        statistics.observe(node)
+    statistics.restore()
+    statistics.observe(node)
+    assert statistics.gen(ROOT) == sums([1.0, 0.5])
 
 
 def test_prior_means_move_the_agents_arms_alone() -> None:
