@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 
@@ -21,6 +23,7 @@ def load(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look their annotations up
     spec.loader.exec_module(module)
     return module
 
@@ -71,3 +74,32 @@ def test_the_search_is_timed_beside_treequest(
     assert len(rows) == 2 * 2 * (2 + 1), "both orders, both priors: two sizes and the growth"
     assert sum(line.rstrip(" |").endswith("x") for line in rows) == 4, "TreeQuest up to 4 nodes"
     assert sum("bytes at N = 8" in line for line in lines) == 2
+
+
+def test_the_study_of_refinement_runs_small(examples: Path, tmp_path: Path) -> None:
+    study = load(examples / "study_refinement.py")
+    figure, record = tmp_path / "refinement.png", tmp_path / "refinement.json"
+    arguments = ["--trees", "6", "--processes", "1", "--figure", figure, "--json", record]
+    figures = study.main([str(argument) for argument in arguments])
+    assert {row["multiplier"] for row in figures["grid"]} == {0.0, 0.5, 1.0, 1.5, 2.0}
+    assert {row["n"] for row in figures["grid"]} == {6}
+    for row in figures["grid"]:
+        low, high = row["coverage"]["interval"]
+        assert -100 <= low < high <= 100
+        if not row["false_positive"]:
+            assert row["coverage"] == row["chosen"]
+    assert len(figures["teams"]) == 7
+    assert figure.stat().st_size > 10_000
+    assert json.loads(record.read_text())["teams"][0]["selector"] == "best_of_n"
+
+
+def test_a_paired_gain_comes_with_its_published_interval(examples: Path) -> None:
+    # Agresti and Min (2005): half a pair is added to each of the four cells of the table.
+    study = load(examples / "study_refinement.py")
+    after = np.array([True] * 30 + [False] * 10 + [True] * 20 + [False] * 40)
+    before = np.array([False] * 30 + [True] * 10 + [True] * 20 + [False] * 40)
+    gain, low, high = study.paired_gain(after, before)
+    assert gain == pytest.approx(20.0)
+    # Won 30.5, lost 10.5, of 102: 0.196 ± 1.96 · √(41 − 400 / 102) / 102.
+    assert (low, high) == pytest.approx((7.90, 31.31), abs=0.01)
+    assert study.paired_gain(before, before)[1:] == pytest.approx((-1.92, 1.92), abs=0.01)
