@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ProtocolError
@@ -33,11 +33,11 @@ class Ledger:
         self.waiting[expansion.agent] += 1
         return expansion
 
-    def take_back(self, latest: Iterable[Expansion]) -> None:
-        """Undo `enter` for those that were asked for last."""
-        for expansion in latest:
-            self._settle(expansion)
+    def take_back(self, count: int) -> None:
+        """Undo `enter` for so many that were asked for last."""
+        for _ in range(count):
             self.asked -= 1
+            self._settle(self.pending[self.asked])
 
     def find(self, expansion_id: int) -> Expansion:
         """Return a pending expansion.

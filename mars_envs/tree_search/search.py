@@ -205,22 +205,20 @@ class TreeSearch:
             self._check_agent(agent)
         if self.rules.max_seconds is not None:
             self.watch.start()
-        before = self._rng.bit_generator.state if self.journal else {}
-        asked: list[Expansion] = []
-        while len(asked) < k and self._has_room():
-            able = self.live_agents
-            if agents is not None:
-                able = tuple(agent for agent in able if agent in agents)
-            if not able:
-                break
-            asked.append(self.choose(able))
-        if asked and self.journal:
-            among = None if agents is None else sorted(agents)
-            try:
+        if not self.journal:
+            return self._ask(k, agents)
+        # What is not written has not happened: a selector or a journal that raises leaves no trace.
+        before, known = self._rng.bit_generator.state, self.ledger.asked
+        try:
+            asked = self._ask(k, agents)
+            if asked:
+                among = None if agents is None else sorted(agents)
                 self._write({"do": "ask", "agents": among, "expansions": asked})
-            except BaseException:
-                self._unask(asked, before)
-                raise
+        except BaseException:
+            self._statistics.restore()
+            self.ledger.take_back(self.ledger.asked - known)
+            self._rng.bit_generator.state = before
+            raise
         return asked
 
     def redirect(self, expansion_id: int, parent_id: int) -> Expansion:
@@ -396,6 +394,17 @@ class TreeSearch:
             return False
         return waiting < self.nodes_left and not self.done
 
+    def _ask(self, k: int, agents: Collection[str] | None) -> list[Expansion]:
+        asked: list[Expansion] = []
+        while len(asked) < k and self._has_room():
+            able = self.live_agents
+            if agents is not None:
+                able = tuple(agent for agent in able if agent in agents)
+            if not able:
+                break
+            asked.append(self.choose(able))
+        return asked
+
     def choose(self, able: tuple[str, ...]) -> Expansion:
         """Choose one more expansion by one of these agents, whatever the stop rules say."""
         pending = self.pending
@@ -410,12 +419,6 @@ class TreeSearch:
             expand_solved=self.expand_solved,
         )
         return self.ledger.enter(self.selector.select(view, self._rng))
-
-    def _unask(self, asked: Sequence[Expansion], rng_state: Mapping[str, Any]) -> None:
-        """Take back what was asked last."""
-        self._statistics.restore()
-        self.ledger.take_back(asked)
-        self._rng.bit_generator.state = rng_state
 
     def attach(self, expansion: Expansion, node: Node, tokens: int) -> None:
         """Let a drafted node answer an expansion."""

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from mars_envs.errors import InvalidJournal, ProtocolError
 from mars_envs.judging import CaseFeedback, Feedback, Verdict
-from mars_envs.tree_search import PRESETS, Node, SearchTree, TreeSearch, journal
+from mars_envs.tree_search import PRESETS, Expansion, Node, SearchTree, TreeSearch, journal
 from mars_envs.tree_search.journal import JournalFile, resume, start_journal
 
 AGENTS = ["a", "b", "c"]
@@ -244,6 +244,28 @@ def test_a_change_that_cannot_be_written_does_not_happen() -> None:
         assert search.save() == twin.save()
     search.journal = None
     assert finish(search).tree == finish(twin).tree
+
+
+def test_a_selector_that_raises_leaves_no_trace_in_a_journalled_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = eventful(TreeSearch(AGENTS, budget=20, seed=3))
+    start_journal(search, tmp_path / "j.jsonl")
+    before = search.save()
+    chosen: list[int] = []
+    choose = search.choose
+
+    def stumble(able: tuple[str, ...]) -> Expansion:
+        if len(chosen) == 2:
+            raise RuntimeError("the third choice fails")
+        chosen.append(choose(able).id)
+        return search.pending[-1]
+
+    monkeypatch.setattr(search, "choose", stumble)
+    with pytest.raises(RuntimeError, match="third choice"):
+        search.ask(3)
+    assert len(chosen) == 2
+    assert search.save() == before == resume(tmp_path / "j.jsonl").save()
 
 
 def test_a_line_that_was_written_in_part_is_taken_back(
