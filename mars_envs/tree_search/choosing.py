@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from bisect import insort
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -102,27 +103,54 @@ def _read_line(text: str) -> tuple[str, int | None]:
     return rest, int(name) if len(name) < 10 else NOTHING
 
 
-def choice_prompt(fresh: str, task: CodeTask, nodes: Sequence[Node], level: FeedbackLevel) -> str:
+class Shortlist:
+    """The nodes that may be expanded, ranked as they come: the best, and of equals the latest.
+
+    Args:
+        expand_solved: whether nodes that pass every public test may be.
+        by_score: rank by the public score, else by age alone.
+    """
+
+    def __init__(self, *, expand_solved: bool, by_score: bool) -> None:
+        self._expand_solved = expand_solved
+        self._by_score = by_score
+        self._ranked: list[tuple[float, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._ranked)
+
+    def add(self, node: Node) -> None:
+        """Enter the node that was made last."""
+        if self._expand_solved or not node.solved_public:
+            insort(self._ranked, (node.score if self._by_score else 0.0, node.id))
+
+    def best(self, k: int) -> list[int]:
+        """Return the ids of the best `k`, oldest first."""
+        return sorted(node_id for _, node_id in self._ranked[-k:])
+
+
+def choice_prompt(
+    fresh: str, task: CodeTask, tree: SearchTree, candidates: Shortlist, level: FeedbackLevel
+) -> str:
     """Return the prompt of an agent that chooses: how to answer, and what there is to improve.
 
     Args:
         fresh: the prompt of a fresh answer.
         task: what is answered.
-        nodes: those that may be expanded; without any, the prompt is that of a fresh answer.
+        tree: as it stands.
+        candidates: nodes that may be expanded; without any, the prompt is that of a fresh answer.
         level: how much may be told about them.
     """
-    if not nodes:
+    if not candidates:
         return fresh
-    ranked = sorted(nodes, key=lambda node: (node.score if level != "none" else 0, node.id))
-    listed = sorted(ranked[-LISTED:], key=lambda node: node.id)
-    shown = sorted(ranked[-SHOWN:], key=lambda node: node.id)
+    listed = candidates.best(LISTED)
     parts = [fresh.rstrip(), "Earlier answers (number, what it improved, author, result):"]
-    parts += ["\n".join(_line(node, level) for node in listed)]
-    if len(nodes) > len(listed):
-        parts.append(f"({len(nodes) - len(listed)} more are not listed.)")
-    for node in shown:
-        parts += [f"Answer {node.id}:", node.reply.strip() or "(an empty reply)"]
-        view = parent_view(node, level)
+    parts += ["\n".join(_line(tree[node_id], level) for node_id in listed)]
+    if len(candidates) > len(listed):
+        parts.append(f"({len(candidates) - len(listed)} more are not listed.)")
+    for node_id in candidates.best(SHOWN):
+        view = parent_view(tree[node_id], level)
+        parts += [f"Answer {node_id}:", view.reply.strip() or "(an empty reply)"]
         if view.told:
             parts.append(outcome(task, view.feedback))
         if view.feedback.failure is not None and task.show_tests:

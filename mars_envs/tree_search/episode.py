@@ -19,7 +19,7 @@ from ..errors import ProtocolError
 from ..judging.base import Verdict
 from ..spaces import TEXT_LIMIT, replace_surrogates
 from ..tasks.code import CodeTask
-from .choosing import choice_mask, choice_prompt, is_open, no_choice, read_choice
+from .choosing import Shortlist, choice_mask, choice_prompt, is_open, no_choice, read_choice
 from .feedback_level import FeedbackLevel, parent_view
 from .infos import Info, LastAction, episode_facts, node_facts, own_facts, request_facts
 from .node_table import NodeTable
@@ -85,6 +85,9 @@ class Episode:
         self.cycles = 0
         self._rules = rules
         self._table = NodeTable(rules.budget, rules.agents)
+        self._candidates = Shortlist(
+            expand_solved=search.expand_solved, by_score=rules.feedback_level != "none"
+        )
         self._requests: dict[str, _Request] = {}
         self._size = 0  # of the tree when agents were asked: the nodes that they may choose
         self._last = {agent: LastAction() for agent in search.agents}
@@ -161,6 +164,8 @@ class Episode:
             assert node is not None  # its expansion was pending
             nodes[agent] = node
             self._table.add(node)
+            if self._rules.agent_selects:
+                self._candidates.add(node)
             self._last[agent] = LastAction(
                 node=node,
                 tokens=answer.tokens,
@@ -245,8 +250,7 @@ class Episode:
         rules, agent, tree = self._rules, expansion.agent, self.search.tree
         if rules.agent_selects:
             fresh = rules.prompts.value.root(self.task, agent)
-            nodes = [node for node in tree if self._may_expand(node.id)]
-            text = choice_prompt(fresh, self.task, nodes, rules.feedback_level)
+            text = choice_prompt(fresh, self.task, tree, self._candidates, rules.feedback_level)
         elif expansion.parent_id == ROOT:
             text = rules.prompts.value.root(self.task, agent)
         else:

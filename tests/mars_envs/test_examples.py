@@ -103,3 +103,15 @@ def test_a_paired_gain_comes_with_its_published_interval(examples: Path) -> None
     # Won 30.5, lost 10.5, of 102: 0.196 ± 1.96 · √(41 − 400 / 102) / 102.
     assert (low, high) == pytest.approx((7.90, 31.31), abs=0.01)
     assert study.paired_gain(before, before)[1:] == pytest.approx((-1.92, 1.92), abs=0.01)
+
+
+def test_the_environments_own_share_of_a_turn_can_be_timed(
+    examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = load(examples / "time_tree_env.py").main(
+        ["--budgets", "4", "9", "--episodes", "2", "--agents", "3"]
+    )
+    assert {budget for _, budget in results} == {4, 9}
+    assert all(len(times) == 2 and min(times) > 0 for times in results.values())
+    table = capsys.readouterr().out
+    assert [table.count(form) for form in ("AEC", "Parallel", "Gymnasium")] == [4, 2, 2]
