@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -20,6 +20,9 @@ from mars_envs.testing import (
     stub_tasks,
 )
 from mars_envs.tree_search import INFO_FIELDS
+from mars_envs.tree_search.node_table import COLUMNS
+from mars_envs.tree_search.shell import OUTSIDE
+from mars_envs.tree_search.stopping import StopReason
 
 ROW = re.compile(r"^\| `(\w+)` \| (bool|int|float|str) \| (.+) \|$", re.MULTILINE)
 
@@ -28,6 +31,18 @@ def test_the_document_lists_exactly_the_infos_with_their_types(repo_dir: Path) -
     text = (repo_dir / "docs" / "contract.md").read_text()
     documented = [(key, kind) for key, kind, _ in ROW.findall(text)]
     assert documented == [(key, kind.__name__) for key, kind in INFO_FIELDS.items()]
+
+
+def test_the_document_lists_every_way_to_end(repo_dir: Path) -> None:
+    text = (repo_dir / "docs" / "contract.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| (terminated|truncated) \| ", text, re.MULTILINE))
+    assert set(rows) == {*get_args(StopReason), "max_cycles"} - {""}
+    assert {reason for reason, flag in rows.items() if flag == "truncated"} == set(OUTSIDE)
+
+
+def test_the_document_lists_the_columns_of_the_state(repo_dir: Path) -> None:
+    text = (repo_dir / "docs" / "contract.md").read_text()
+    assert len(re.findall(r"^\| [0-5] \| ", text, re.MULTILINE)) == len(COLUMNS)
 
 
 def test_the_document_states_the_version(repo_dir: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -82,3 +83,47 @@ def test_a_team_that_is_exhausted_ends_truncated(kind: Any) -> None:
     for rollout in collected(lambda: kind(**STUBS), ScriptedPolicy(["a", "b"])):
         assert rollout.outcome == "truncated"
         assert len(rollout.turns) == 4
+
+
+def chooses(request: Request) -> str:
+    """Refine the newest answer that the prompt lists, as a language model would write it."""
+    numbers = re.findall(r"^(\d+)  (?:root|\d+)  coder_\d", request.prompt, re.MULTILINE)
+    return f"Parent: {numbers[-1] if numbers else 'root'}\nafter {len(numbers)}"
+
+
+@pytest.mark.parametrize("kind", [TreeSearchEnv, ParallelTreeSearchEnv])
+def test_texts_alone_can_choose_what_they_refine(kind: Any) -> None:
+    rollouts = collected(lambda: kind(**STUBS, select="agent"), ScriptedPolicy(chooses))
+    for rollout in rollouts:
+        assert rollout.outcome == "terminated"
+        width = 1 if kind is TreeSearchEnv else 2
+        for turn in rollout.turns:
+            node_id = turn.info["node_id"]
+            assert turn.info["node_parent_id"] == node_id - node_id % width - 1
+            assert turn.info["parent_refused"] is False
+
+
+def test_one_coder_can_be_collected_among_partners_in_rounds() -> None:
+    partners = {"coder_1": "mars_envs.testing:odd_partner"}
+    view = "mars_envs/TreeSearch-v0"
+    for rollout in collected(lambda: gym.make(view, **STUBS, parallel=True, partners=partners)):
+        assert [turn.agent for turn in rollout.turns] == ["coder_0"] * len(rollout.turns)
+        assert [turn.info["node_id"] for turn in rollout.turns] == list(range(0, 12, 2))
+        assert rollout.episode_reward == sum(turn.info["solved"] for turn in rollout.turns)
+
+
+def test_budgets_and_smaller_teams_can_be_collected() -> None:
+    episodes = [
+        Episode(episode_id=str(i), group_id="g", seed=i, options={"agents": ["coder_0", "coder_2"]})
+        for i in range(3)
+    ]
+    rollouts = collect_all(
+        lambda: TreeSearchEnv(**STUBS, agents=3, agent_budgets={"coder_2": 1}),
+        episodes,
+        {"p": ScriptedPolicy(says)},
+        roles={"coder_*": "p"},
+    )
+    for rollout in rollouts:
+        agents = [turn.agent for turn in rollout.turns]
+        assert (agents.count("coder_0"), agents.count("coder_2")) == (11, 1)
+        assert rollout.summary["stop_reason"] == "nodes"
