@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,8 +31,14 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from mars_envs import TreeControlEnv
-from mars_envs.tree_search import FAMILIES, PRESETS, ControlResult, SelectorPolicy, UniformPolicy
-from mars_envs.tree_search import play as play_episode
+from mars_envs.tree_search import (
+    FAMILIES,
+    PRESETS,
+    ControlResult,
+    SelectorPolicy,
+    UniformPolicy,
+    play_control,
+)
 from trainers.statistics import Estimate, mean_estimate, paired_difference
 
 # Seeds of the held-out episodes start here; training starts its streams from small ones.
@@ -53,6 +58,8 @@ class Plan:
     """Points of the learning curve; all but the last are judged on a quarter of the episodes."""
     rivals: tuple[str, ...]
     """Presets of `TreeSearch`."""
+    also_on: tuple[str, ...] = ()
+    """Families that the learned policies play as well, without having seen them."""
 
 
 QUICK = Plan(
@@ -120,7 +127,7 @@ def new_model(family: str, budget: int, reward: str, seed: int) -> MaskablePPO:
 
 
 def play(env: TreeControlEnv, policy: Any, episodes: int) -> list[ControlResult]:
-    return [play_episode(env, policy, HELD_OUT + index) for index in range(episodes)]
+    return [play_control(env, policy, HELD_OUT + index) for index in range(episodes)]
 
 
 def solved(results: Sequence[ControlResult]) -> list[float]:
@@ -129,6 +136,26 @@ def solved(results: Sequence[ControlResult]) -> list[float]:
 
 def covered(results: Sequence[ControlResult]) -> list[float]:
     return [float(result.covered) for result in results]
+
+
+def train(
+    family: str, plan: Plan, budget: int, reward: str, seed: int, progress: Progress
+) -> tuple[MaskablePPO, list[tuple[int, float]], list[ControlResult]]:
+    """Return a trained model, its learning curve, and its held-out episodes."""
+    bar = progress.add_task(f"{family}: training {seed}", total=plan.steps)
+    model = new_model(family, budget, reward, seed)
+    env = TreeControlEnv(coders=family, budget=budget)
+    curve, played = [], []
+    for check in range(1, plan.checks + 1):
+        model.learn(
+            plan.steps // plan.checks,
+            callback=Meter(progress, bar, model.n_envs),
+            reset_num_timesteps=False,
+        )
+        episodes = plan.episodes if check == plan.checks else plan.episodes // 4
+        played = play(env, Learned(model), episodes)
+        curve.append((model.num_timesteps, float(np.mean(solved(played)))))
+    return model, curve, played
 
 
 def study(plan: Plan, budget: int, reward: str, progress: Progress) -> dict[str, Any]:
@@ -142,51 +169,41 @@ def study(plan: Plan, budget: int, reward: str, progress: Progress) -> dict[str,
         for name, policy in rivals.items():
             results[name] = play(env, policy, plan.episodes)
             progress.advance(bar)
-        curves: list[list[tuple[int, float]]] = []
-        runs: list[list[ControlResult]] = []
-        cpu = time.process_time()
-        for seed in range(plan.seeds):
-            bar = progress.add_task(f"{family}: training {seed}", total=plan.steps)
-            model = new_model(family, budget, reward, seed)
-            curve = []
-            for _ in range(plan.checks):
-                model.learn(
-                    plan.steps // plan.checks,
-                    callback=Meter(progress, bar, model.n_envs),
-                    reset_num_timesteps=False,
-                )
-                last = model.num_timesteps >= plan.steps
-                played = play(env, Learned(model), plan.episodes if last else plan.episodes // 4)
-                curve.append((model.num_timesteps, float(np.mean(solved(played)))))
-            curves.append(curve)
-            runs.append(played)
+        trained = [train(family, plan, budget, reward, n, progress) for n in range(plan.seeds)]
+        runs = [played for _, _, played in trained]
         found[family] = {
-            "cpu_seconds_of_training": round(time.process_time() - cpu, 1),
-            "curves": curves,
-            "policies": {
-                name: {
-                    "answer": asdict(mean_estimate(solved(played))),
-                    "coverage": asdict(mean_estimate(covered(played))),
-                    "refinements": float(np.mean([result.refinements for result in played])),
-                    "learned_minus_this": asdict(
-                        paired_difference(over_seeds(runs, solved), solved(played))
-                    ),
-                    "learned_minus_this_coverage": asdict(
-                        paired_difference(over_seeds(runs, covered), covered(played))
-                    ),
-                }
-                for name, played in results.items()
-            },
+            "curves": [curve for _, curve, _ in trained],
+            "policies": {name: compare(runs, played) for name, played in results.items()},
             LEARNED: {
                 "answer": asdict(mean_estimate(over_seeds(runs, solved))),
                 "coverage": asdict(mean_estimate(over_seeds(runs, covered))),
-                "refinements": float(
-                    np.mean([result.refinements for played in runs for result in played])
-                ),
-                "answer_of_each_training": [float(np.mean(solved(played))) for played in runs],
+                "refinements": float(np.mean([one.refinements for run in runs for one in run])),
+                "answer_of_each_training": [float(np.mean(solved(run))) for run in runs],
             },
+            "elsewhere": {},
         }
+        for other in plan.also_on:
+            env = TreeControlEnv(coders=other, budget=budget)
+            abroad = [play(env, Learned(model), plan.episodes) for model, _, _ in trained]
+            rival = play(env, SelectorPolicy("default"), plan.episodes)
+            found[family]["elsewhere"][other] = {
+                "answer": asdict(mean_estimate(over_seeds(abroad, solved))),
+                "default": compare(abroad, rival),
+            }
     return found
+
+
+def compare(runs: Sequence[Sequence[ControlResult]], rival: Sequence[ControlResult]) -> Any:
+    """Return a rival's figures, and in pairs what the learned policies gain over it."""
+    return {
+        "answer": asdict(mean_estimate(solved(rival))),
+        "coverage": asdict(mean_estimate(covered(rival))),
+        "refinements": float(np.mean([one.refinements for one in rival])),
+        "learned_minus_this": asdict(paired_difference(over_seeds(runs, solved), solved(rival))),
+        "learned_minus_this_coverage": asdict(
+            paired_difference(over_seeds(runs, covered), covered(rival))
+        ),
+    }
 
 
 def over_seeds(runs: Sequence[Sequence[ControlResult]], of: Any) -> list[float]:
@@ -209,6 +226,12 @@ def show(found: dict[str, Any], console: Console, episodes: int) -> None:
                 text(gain, sign="+") if gain else "",
             )
         console.print(table)
+        for other, row in facts["elsewhere"].items():
+            gain = text(row["default"]["learned_minus_this"], sign="+")
+            console.print(
+                f"learned on {family}, played on {other}: {text(row['answer'])}, "
+                f"minus default there: {gain}"
+            )
 
 
 def text(figure: dict[str, float], sign: str = "") -> str:
@@ -265,6 +288,13 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     )
     parser.add_argument("--rivals", nargs="+", choices=sorted(PRESETS), help="only these presets")
     parser.add_argument("--families", nargs="+", choices=sorted(FAMILIES), help="only these")
+    parser.add_argument(
+        "--also-on",
+        nargs="+",
+        choices=sorted(FAMILIES),
+        default=(),
+        help="play these as well with what was learned, and compare with the default search",
+    )
     parser.add_argument("--steps", type=int, help="training steps (expansions)")
     parser.add_argument("--episodes", type=int, help="held-out episodes")
     parser.add_argument("--seeds", type=int, help="trainings of each family")
@@ -282,6 +312,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         episodes=options.episodes or base.episodes,
         checks=base.checks,
         rivals=tuple(options.rivals or base.rivals),
+        also_on=tuple(options.also_on),
     )
     torch.set_num_threads(1)
     console = Console()

@@ -5,7 +5,13 @@ from .baselines import ChainOnly, RandomParent, RootOnly
 from .classic import UCT, BestFirst, TreeOfThoughts
 from .consensus import agreement, clusters, resolve_score_fn
 from .control import TreeControlEnv
-from .control_policies import ControlResult, LearnedSelector, SelectorPolicy, UniformPolicy, play
+from .control_policies import (
+    ControlResult,
+    LearnedSelector,
+    SelectorPolicy,
+    UniformPolicy,
+    play_control,
+)
 from .env import TreeSearchEnv
 from .families import FAMILIES, resolve_coders
 from .final import ScoreFn, final_answer
@@ -77,7 +83,7 @@ __all__ = [
     "clusters",
     "final_answer",
     "observe_tree",
-    "play",
+    "play_control",
     "resolve_coders",
     "resolve_prompts",
     "resolve_score_fn",

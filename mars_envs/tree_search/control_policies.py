@@ -2,14 +2,14 @@
 
 `SelectorPolicy` lets a rule of `TreeSearch` (Thompson sampling, best-of-N, …) play: it chooses
 exactly what the search itself would. `LearnedSelector` is the way back, a learned policy as the
-selector of a `TreeSearch` or a `TreeSearchEnv`. `play` runs one seeded episode; with one seed,
-every policy meets the same task and the same luck, so results compare in pairs.
+selector of a `TreeSearch` or a `TreeSearchEnv`. `play_control` runs one seeded episode; with one
+seed, every policy meets the same task and the same luck, so results compare in pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -99,8 +99,9 @@ class LearnedSelector:
     it, so ask for one at a time.
     """
 
-    predict: Callable[[Observation, NDArray[np.bool_]], int]
-    """From an observation and a mask to an action, for instance by `MaskablePPO.predict`."""
+    predict: Callable[[Observation, NDArray[np.bool_]], int] = field(repr=False)
+    """From an observation and a mask to an action, for instance by `MaskablePPO.predict`. Not in
+    the `repr`, by which a saved search knows its selector: a function's changes between runs."""
     agents: tuple[str, ...]
     """The agents of the search in the order of the actions; names need not be those of training."""
     budget: int
@@ -153,7 +154,7 @@ class ControlResult:
     """Sum of the environment's rewards."""
 
 
-def play(env: TreeControlEnv, policy: ControlPolicy, seed: int) -> ControlResult:
+def play_control(env: TreeControlEnv, policy: ControlPolicy, seed: int) -> ControlResult:
     """Play one episode; `seed` is the environment's and the policy's."""
     observation, _ = env.reset(seed=seed)
     policy.begin(env, seed)

@@ -18,7 +18,7 @@ from mars_envs.tree_search import (
     MaskInObservation,
     SelectorPolicy,
     UniformPolicy,
-    play,
+    play_control,
 )
 from mars_envs.tree_search.rows import ROW_FIELDS
 from mars_envs.tree_search.selection import Choice
@@ -31,7 +31,7 @@ def test_a_selector_plays_exactly_as_tree_search_chooses(preset: str, expand_sol
     options: dict[str, Any] = {"coders": "repair", "budget": 12, "expand_solved": expand_solved}
     for seed in range(3):
         played, env = TreeControlEnv(**options), TreeControlEnv(**options)
-        play(played, SelectorPolicy(preset), seed)
+        play_control(played, SelectorPolicy(preset), seed)
         env.reset(seed=seed)
         search = TreeSearch(env.agents, preset, 12, seed, expand_solved=expand_solved)
         while not search.done:
@@ -48,7 +48,7 @@ def test_a_selector_chooses_no_agent_whose_pool_is_dry() -> None:
     pools = RecordedTasks([{"a": [(0.0, False)], "b": [(0.0, False)] * 4}])
     for seed in range(10):
         env = TreeControlEnv(coders=pools, budget=8, invalid_action="error")
-        result = play(env, SelectorPolicy("default"), seed)
+        result = play_control(env, SelectorPolicy("default"), seed)
         assert (result.nodes, sorted(node.agent for node in env.tree)) == (5, [*"abbbb"])
 
 
@@ -61,7 +61,7 @@ def test_chance_chooses_every_possible_action_alike() -> None:
     env = TreeControlEnv(coders="alike", budget=2)
     counts = np.zeros(4)
     for seed in range(800):
-        play(env, UniformPolicy(), seed)
+        play_control(env, UniformPolicy(), seed)
         counts[env.action(Choice(env.tree[1].parent_id, env.tree[1].agent))] += 1
     # Four standard errors of a share of 1/4 among 800.
     assert np.abs(counts / 800 - 0.25).max() < 4 * np.sqrt(0.25 * 0.75 / 800)
@@ -89,7 +89,7 @@ def test_a_learned_policy_selects_in_a_search_as_it_did_in_training(expand_solve
     selector = LearnedSelector(predict=refine_the_best, agents=agents, budget=6)
     for seed in range(10):
         env = TreeControlEnv(budget=6, expand_solved=expand_solved)
-        play(env, Greedy(), seed)
+        play_control(env, Greedy(), seed)
         search = TreeSearch(agents, selector, 6, seed, expand_solved=expand_solved)
         for node in env.tree:
             [expansion] = search.ask()
@@ -112,6 +112,20 @@ def test_a_learned_policy_leads_the_coders_of_the_text_environment() -> None:
     best = [max(range(n), key=lambda i: (env.tree[i].score, i)) for n in range(1, 5)]
     assert [node.parent_id for node in env.tree] == [-1, *best]
     assert [node.agent for node in env.tree] == ["coder_0"] + ["coder_1"] * 4
+
+
+def test_a_search_by_a_learned_policy_is_resumed() -> None:
+    def selector() -> LearnedSelector:
+        return LearnedSelector(
+            predict=lambda observation, mask: int(np.flatnonzero(mask)[-1]),
+            agents=("a", "b"),
+            budget=4,
+        )
+
+    search = TreeSearch(("a", "b"), selector(), 4)
+    search.tell(search.ask()[0].id, 0.5)
+    resumed = TreeSearch.load(search.save(), selector())
+    assert resumed.ask() == search.ask() == [(1, 0, "b")]
 
 
 def test_a_learned_policy_is_held_to_its_agents_its_budget_and_its_mask() -> None:
@@ -160,12 +174,12 @@ def test_a_result_says_how_the_episode_ended() -> None:
     task = {"a": [(1.0, True)] * 3, "b": [(0.5, False), (1.0, False), (0.25, False)]}
     env = TreeControlEnv(coders=RecordedTasks([task]), budget=3, reward="coverage")
     # a answers, b refines that, b answers: b's outcomes come in the order that the seed shuffles.
-    result = play(env, Plan(0, 3, 1), seed=0)
+    result = play_control(env, Plan(0, 3, 1), seed=0)
     scores = [node.score for node in env.tree]
     assert (result.seed, result.covered, result.first_solved) == (0, True, 1)
     assert (result.nodes, result.refinements, result.reward) == (3, 1, 1.0)
     assert (result.best_score, result.answer_solved) == (1.0, scores[1:].count(1.0) == 0)
-    assert play(env, Plan(1, 3, 1), seed=0).first_solved == 0
+    assert play_control(env, Plan(1, 3, 1), seed=0).first_solved == 0
 
 
 def test_the_mixed_family_gives_every_name_to_every_coder() -> None:
@@ -181,7 +195,7 @@ def test_the_mixed_family_gives_every_name_to_every_coder() -> None:
 
 def test_every_family_can_be_played() -> None:
     for name in FAMILIES:
-        assert play(TreeControlEnv(coders=name), UniformPolicy(), 0).nodes == 8
+        assert play_control(TreeControlEnv(coders=name), UniformPolicy(), 0).nodes == 8
 
 
 def test_maskable_ppo_learns_here_and_obeys_the_mask() -> None:

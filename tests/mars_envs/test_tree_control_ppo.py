@@ -24,7 +24,8 @@ def study(repo_dir: Path) -> ModuleType:
 
 
 def test_a_short_training_searches_better_than_chance(study: ModuleType, tmp_path: Path) -> None:
-    results = study.main(["--episodes", "100", "--out", str(tmp_path)])
+    elsewhere = ["--also-on", "no_repair"]
+    results = study.main(["--episodes", "100", "--out", str(tmp_path), *elsewhere])
     assert json.loads((tmp_path / "results.json").read_text()) == json.loads(json.dumps(results))
     assert (tmp_path / "tree_control.png").read_bytes().startswith(b"\x89PNG")
     facts = results["families"]["specialists"]
@@ -35,6 +36,7 @@ def test_a_short_training_searches_better_than_chance(study: ModuleType, tmp_pat
         difference = facts["MaskablePPO"]["answer"]["mean"] - row["answer"]["mean"]
         assert row["learned_minus_this"]["mean"] == pytest.approx(difference)
         assert {row[key]["n"] for key in ("answer", "coverage", "learned_minus_this")} == {100}
+    assert facts["elsewhere"]["no_repair"]["answer"]["n"] == 100
 
 
 def test_what_it_takes_is_told(study: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
