@@ -140,7 +140,8 @@ class TreeShell:
         self._judge = JudgeHandle(judge)
         self._np_random: np.random.Generator | None = None
         # Found wrong, an option is refused here and not at the first reset.
-        self._episode = self._new_episode(self._tasks[0], self.possible_agents, seed=0)
+        team = _team(None, self.possible_agents, self._agent_budgets)
+        self._episode = self._new_episode(self._tasks[0], team, seed=0)
         low, high = table_bounds(budget, len(self.possible_agents))
         self.state_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
         self.observation_spaces = {agent: self._observes() for agent in self.possible_agents}
@@ -236,7 +237,7 @@ class TreeShell:
     def _start(self, seed: int | None, options: Mapping[str, Any]) -> None:
         """Draw a task and start its tree; nothing changes where the options are wrong."""
         chosen = self._tasks.find(options)
-        team = _team(options.get("agents"), self.possible_agents)
+        team = _team(options.get("agents"), self.possible_agents, self._agent_budgets)
         if seed is not None:
             self._np_random, _ = seeding.np_random(seed)
         # Both draws happen whatever the options say, so that they do not shift later episodes.
@@ -318,12 +319,16 @@ def _role_lines(roles: Mapping[str, str], agents: Sequence[str]) -> dict[str, st
     return dict(roles)
 
 
-def _team(wanted: Any, possible: Sequence[str]) -> list[str]:
+def _team(wanted: Any, possible: Sequence[str], budgets: Mapping[str, int]) -> list[str]:
     """Return the agents of an episode, in the order of the possible ones; None: all."""
-    if wanted is None:
-        return list(possible)
-    if isinstance(wanted, str) or not wanted or not set(wanted) <= set(possible):
+    team = [agent for agent in possible if wanted is None or agent in wanted]
+    if wanted is not None and (isinstance(wanted, str) or not team or set(wanted) - set(team)):
         raise ValueError(
             f"options['agents'] must name one or more of {list(possible)}, got {wanted!r}"
         )
-    return [agent for agent in possible if agent in wanted]
+    if team and all(budgets.get(agent) == 0 for agent in team):
+        raise ValueError(
+            f"none of {team} may make a node, by agent_budgets={dict(budgets)}; give one of them a "
+            "budget above 0"
+        )
+    return team

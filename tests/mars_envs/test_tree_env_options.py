@@ -410,6 +410,19 @@ def test_a_smaller_team_shares_the_whole_budget() -> None:
     assert set(env.state()[1:, 1].tolist()) == {2.0, 3.0}
 
 
+def test_a_team_that_may_make_no_node_is_refused_and_leaves_the_episode_alone() -> None:
+    env = make(agent_budgets={"coder_1": 0})
+    env.reset(seed=0)
+    env.step("a")
+    drawn = env.np_random.bit_generator.state
+    with pytest.raises(ValueError, match=r"none of \['coder_1'\] may make a node"):
+        env.reset(options={"agents": ["coder_1"]})
+    assert len(env.tree) == 1
+    assert env.np_random.bit_generator.state == drawn
+    with pytest.raises(ValueError, match="give one of them a budget above 0"):
+        make(agent_budgets={"coder_0": 0, "coder_1": 0})
+
+
 @pytest.mark.parametrize("agents", [[], ["coder_9"], "coder_0"])
 def test_a_team_that_cannot_be_is_refused_and_leaves_the_episode_alone(agents: Any) -> None:
     env = make()
