@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -45,3 +47,13 @@ def test_what_it_takes_is_told(study: ModuleType, capsys: pytest.CaptureFixture[
     assert "--full" in capsys.readouterr().out
     with pytest.raises(SystemExit, match="2"):
         study.main(["--families", "nobody"])
+
+
+def test_the_example_of_the_documentation_runs(repo_dir: Path) -> None:
+    section = (repo_dir / "docs" / "mars2.md").read_text().split("## Learning to search")[1]
+    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert code is not None
+    names: dict[str, Any] = {}
+    exec(code[1].replace("20_000", "1_000").replace("range(100)", "range(5)"), names)
+    assert len(names["thompson"]) == 5
+    assert names["model"].num_timesteps >= 1_000
