@@ -7,10 +7,12 @@ treequest 0.3.3. Live: the same simulated answers grow trees of the same shape i
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,6 @@ from mars_envs.tree_search import (
     Beta,
     Gaussian,
     NodeThenAgent,
-    Posterior,
     RootOnly,
     SearchTree,
     SearchView,
@@ -164,72 +165,26 @@ def test_root_decisions_are_as_frequent_as_recorded(data_dir: Path, strategy: st
 
 # The shape of whole trees ---------------------------------------------------------------------
 
-PRIORS: dict[str, Posterior] = {"beta": Beta(), "gaussian": Gaussian()}
-STRATEGIES = {"multiarm_bandit_thompson": NodeThenAgent, "stack": AgentThenNode}
-FRESH = {"a": 0.3, "b": 0.5}
-"""Success from scratch, and after a wrong answer; a right one stays right with 0.9."""
 
-Shape = tuple[float, ...]
-
-
-def answer(rng: np.random.Generator, agent: str, parent_right: bool) -> float:
-    return float(rng.random() < (0.9 if parent_right else FRESH[agent]))
-
-
-def shape(nodes: list[tuple[int, int, str, float]]) -> Shape:
-    """Of (parent, depth, agent, score): what is compared."""
-    depths = [depth for _, depth, _, _ in nodes]
-    return (
-        sum(parent == ROOT for parent, *_ in nodes),
-        sum(depths) / len(nodes),
-        max(depths),
-        sum(agent == "a" for *_, agent, _ in nodes) / len(nodes),
-        sum(score for *_, score in nodes) / len(nodes),
+@pytest.fixture(scope="module")
+def shapes(repo_dir: Path) -> ModuleType:
+    """The script that prints the tables of docs/mars2.md."""
+    spec = importlib.util.spec_from_file_location(
+        "tree_shapes", repo_dir / "examples/tree_shapes.py"
     )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def our_shape(selector: Selector, budget: int, batch: int, seed: int) -> Shape:
-    search = TreeSearch(sorted(FRESH), selector, budget, seed)
-    rng = np.random.default_rng([seed, 1])
-    while not search.done:
-        for expansion in search.ask(batch):
-            parent = expansion.parent_id
-            right = parent != ROOT and search.tree[parent].score == 1.0
-            search.tell(expansion.id, answer(rng, expansion.agent, right))
-    return shape([(n.parent_id, n.depth, n.agent, n.score) for n in search.tree])
-
-
-def their_shape(strategy: str, prior: str, budget: int, seed: int) -> Shape:
-    treequest = pytest.importorskip("treequest")
-    np.random.seed(seed)
-    rng = np.random.default_rng([seed, 2])
-    algorithm = treequest.ABMCTSA(dist_type=prior, model_selection_strategy=strategy)
-
-    def generator(agent: str) -> Callable[[Any], tuple[Any, float]]:
-        def generate(parent: Any) -> tuple[Any, float]:
-            score = answer(rng, agent, parent is not None and parent[1] == 1.0)
-            return (agent, score), score
-
-        return generate
-
-    state = algorithm.init_tree()
-    functions = {agent: generator(agent) for agent in sorted(FRESH)}
-    for _ in range(budget):
-        state = algorithm.step(state, functions, inplace=True)
-    return shape(
-        [
-            (node.parent.expand_idx, node.depth, node.state[0], node.score)
-            for node in state.tree.get_nodes()[1:]
-        ]
-    )
-
-
-def compare(strategy: str, prior: str, budget: int, ours: int, theirs: int) -> None:
-    selector = STRATEGIES[strategy](prior=PRIORS[prior])
-    mine = np.array([our_shape(selector, budget, 1, seed) for seed in range(ours)])
-    yours = np.array([their_shape(strategy, prior, budget, seed) for seed in range(theirs)])
+def compare(shapes: ModuleType, order: str, prior: str, nodes: int, trees: tuple[int, int]) -> None:
+    ours, theirs = trees
+    mine = np.array([shapes.our_shape(order, prior, nodes, seed) for seed in range(ours)])
+    yours = np.array([shapes.their_shape(order, prior, nodes, seed) for seed in range(theirs)])
     error = np.sqrt(mine.var(axis=0, ddof=1) / ours + yours.var(axis=0, ddof=1) / theirs)
-    # Five numbers in each of eight comparisons: 4 standard errors fail by chance once in 400 runs.
+    # Five figures in each of eight comparisons: 4 standard errors fail by chance once in 400 runs.
     assert np.all(np.abs(mine.mean(axis=0) - yours.mean(axis=0)) <= 4 * error), (
         mine.mean(axis=0),
         yours.mean(axis=0),
@@ -237,62 +192,33 @@ def compare(strategy: str, prior: str, budget: int, ours: int, theirs: int) -> N
     )
 
 
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-@pytest.mark.parametrize("prior", sorted(PRIORS))
-def test_trees_of_eight_have_treequests_shape(strategy: str, prior: str) -> None:
-    compare(strategy, prior, 8, ours=1000, theirs=300)
+@pytest.mark.parametrize("order", ["node first", "agent first"])
+@pytest.mark.parametrize("prior", ["beta", "gaussian"])
+def test_trees_of_eight_have_treequests_shape(shapes: ModuleType, order: str, prior: str) -> None:
+    pytest.importorskip("treequest")
+    compare(shapes, order, prior, 8, (1000, 300))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-@pytest.mark.parametrize("prior", sorted(PRIORS))
-def test_trees_of_sixty_have_treequests_shape(strategy: str, prior: str) -> None:
-    compare(strategy, prior, 60, ours=400, theirs=80)
+@pytest.mark.parametrize("order", ["node first", "agent first"])
+@pytest.mark.parametrize("prior", ["beta", "gaussian"])
+def test_trees_of_sixty_have_treequests_shape(shapes: ModuleType, order: str, prior: str) -> None:
+    pytest.importorskip("treequest")
+    compare(shapes, order, prior, 60, (400, 80))
 
 
-# The table of spec §1.8 -----------------------------------------------------------------------
-
-# (prior, nodes, batch): for p = .05, .3, .7 the root's children, the mean depth and the share of
-# trees in which every answer has the same score, as measured by an independent simulator.
-TABLE = {
-    ("gaussian", 8, 1): [(4.5, 1.55, 0.64), (4.2, 1.58, 0.09), (5.2, 1.42, 0.10)],
-    ("gaussian", 8, 4): [(6.2, 1.23, 0.69), (6.6, 1.17, 0.06), (7.2, 1.10, 0.05)],
-    ("beta", 8, 1): [(4.0, 1.68, 0.66), (3.5, 1.75, 0.07), (4.2, 1.60, 0.12)],
-    ("beta", 8, 4): [(4.8, 1.40, 0.66), (5.5, 1.31, 0.07), (6.5, 1.19, 0.07)],
-    ("gaussian", 60, 1): [(15.5, 2.1, 0.02), (9.7, 2.3, 0.0), (17.8, 1.9, 0.0)],
-    ("beta", 60, 1): [(15.4, 2.2, 0.07), (6.9, 2.5, 0.0), (14.5, 2.1, 0.0)],
-}
-
-
-def bernoulli_shape(prior: str, budget: int, batch: int, p: float, seed: int) -> Shape:
-    """One agent; right with probability p, refining a right one with 0.9."""
-    selector = NodeThenAgent(prior=PRIORS[prior])
-    # Like TreeQuest, the table's simulator draws a batch without knowing what is pending.
-    search = TreeSearch(["a"], selector, budget, seed, pseudo_observations=False)
-    rng = np.random.default_rng([seed, 1])
-    while not search.done:
-        for expansion in search.ask(batch):
-            parent = expansion.parent_id
-            right = parent != ROOT and search.tree[parent].score == 1.0
-            search.tell(expansion.id, float(rng.random() < (0.9 if right else p)))
-    tree = search.tree
-    return (
-        len(tree.children(ROOT)),
-        sum(node.depth for node in tree) / len(tree),
-        float(len({node.score for node in tree}) == 1),
-    )
-
-
-def check_table(prior: str, budget: int, batch: int, trees: int) -> None:
-    for p, expected in zip((0.05, 0.3, 0.7), TABLE[prior, budget, batch], strict=True):
-        found = np.array([bernoulli_shape(prior, budget, batch, p, seed) for seed in range(trees)])
+def check_specified(shapes: ModuleType, prior: str, nodes: int, batch: int, trees: int) -> None:
+    for chance, expected in zip(shapes.CHANCES, shapes.SPECIFIED[prior, nodes, batch], strict=True):
+        found = np.array(
+            [shapes.specified_shape(prior, nodes, batch, chance, seed) for seed in range(trees)]
+        )
         error = found.std(axis=0, ddof=1) / trees**0.5
         # Where all our trees agree, the share of such trees is known to about 3 / trees.
         error[2] = max(error[2], 1.0 / trees)
-        rounding = (0.05, 0.005 if budget == 8 else 0.05, 0.005)
+        rounding = (0.05, 0.005 if nodes == 8 else 0.05, 0.005)
         # Both the table and ours are samples, and the table is rounded.
         assert np.all(np.abs(found.mean(axis=0) - expected) <= 4 * error + rounding), (
-            p,
+            chance,
             found.mean(axis=0),
             expected,
             error,
@@ -300,12 +226,21 @@ def check_table(prior: str, budget: int, batch: int, trees: int) -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 4])
-@pytest.mark.parametrize("prior", sorted(PRIORS))
-def test_trees_of_eight_behave_as_measured(prior: str, batch: int) -> None:
-    check_table(prior, 8, batch, trees=600)
+@pytest.mark.parametrize("prior", ["beta", "gaussian"])
+def test_trees_of_eight_behave_as_measured(shapes: ModuleType, prior: str, batch: int) -> None:
+    check_specified(shapes, prior, 8, batch, trees=600)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prior", sorted(PRIORS))
-def test_trees_of_sixty_behave_as_measured(prior: str) -> None:
-    check_table(prior, 60, 1, trees=300)
+@pytest.mark.parametrize("prior", ["beta", "gaussian"])
+def test_trees_of_sixty_behave_as_measured(shapes: ModuleType, prior: str) -> None:
+    check_specified(shapes, prior, 60, 1, trees=300)
+
+
+def test_the_tables_are_printed(shapes: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("treequest")
+    shapes.main(["live", "--trees", "3", "--theirs", "2", "--nodes", "3"])
+    shapes.main(["specified", "--trees", "3", "--nodes", "8"])
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith(("| node first | ", "| agent first | ")) for line in lines) == 4
+    assert sum(line.startswith(("| gaussian | 8 |", "| beta | 8 |")) for line in lines) == 4
