@@ -121,11 +121,14 @@ def ancestor_advantages(
 
 
 def _deviation(values: Floats, sums: Floats | float, counts: Floats | int, baseline: str) -> Floats:
-    """Return how far values lie above the baseline of the group that they belong to."""
+    """Return how far values lie above the baseline of the group that they belong to.
+
+    A value that is alone in its group is its own mean: 0, for either baseline.
+    """
     deviation = values - sums / np.maximum(counts, 1)
     if baseline == "leave_one_out":
         deviation = deviation * counts / np.maximum(np.subtract(counts, 1), 1)
-    return np.where(np.greater(counts, 1), deviation, 0.0)
+    return deviation
 
 
 def _spread(values: Floats, ddof: int) -> float:
