@@ -7,7 +7,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# No test fails for the time that it takes: a busy machine is no fault of the code.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 
 REPO = Path(__file__).resolve().parents[1]
 
