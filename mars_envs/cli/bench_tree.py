@@ -72,14 +72,24 @@ class Plan:
     tasks: Sequence[CodeTask]
     budgets: Mapping[str, Sequence[int]]
     """Of each team."""
+    baseline: str
+    """The selector that the others are compared with."""
     seeds: int
+
+    def selectors_of(self, team: Team) -> Sequence[str]:
+        """Return the selectors that a team's trees are grown with.
+
+        The answers of one recorded agent come in the same order whatever is selected, so one
+        selector says it all.
+        """
+        return [self.baseline] if team.is_fixed else self.selectors
 
     def cells(self) -> dict[str, TreeCell]:
         """Return all cells by name, in an order that does not depend on anything else."""
         found = {}
         for team in self.teams:
             at_once = SEEDS_AT_ONCE if team.only_replay else 1
-            for selector in self.selectors:
+            for selector in self.selectors_of(team):
                 for task in self.tasks:
                     for first in range(0, self.seeds, at_once):
                         cell = TreeCell(
@@ -162,7 +172,14 @@ def make_plan(config: BenchTreeConfig) -> Plan:
                 f"{pool} nodes",
                 markup=False,
             )
-    return Plan(teams=teams, selectors=selectors, tasks=tasks, budgets=budgets, seeds=config.seeds)
+    return Plan(
+        teams=teams,
+        selectors=selectors,
+        tasks=tasks,
+        budgets=budgets,
+        baseline=config.baseline if config.baseline in selectors else selectors[0],
+        seeds=config.seeds,
+    )
 
 
 def _selectors(text: str) -> list[str]:
@@ -323,10 +340,9 @@ def make_results(
     """Return the contents of `results.json`. Only `provenance` says where and when it was made."""
     agents = {team.name: [agent.label for agent in team.agents] for team in plan.teams}
     values = gather(records, [task.task_id for task in plan.tasks], agents)
-    fixed = {team.name: 0 if team.is_fixed else team.pool(plan.tasks) for team in plan.teams}
-    baseline = config.baseline if config.baseline in plan.selectors else plan.selectors[0]
-    comparisons = compare_selectors(values, baseline, fixed=fixed)
-    comparisons += compare_choices(values, fixed=fixed)
+    pools = {team.name: team.pool(plan.tasks) for team in plan.teams}
+    comparisons = compare_selectors(values, plan.baseline, pools=pools)
+    comparisons += compare_choices(values)
     if len(plan.teams) > 1:
         comparisons += compare_teams(values, plan.teams[0].name)
     recorded, diversity = _recorded(plan, verdicts)
@@ -345,13 +361,13 @@ def make_results(
         "tasks": [task.task_id for task in plan.tasks],
         "oracle_tasks": sum(task.oracle for task in plan.tasks),
         "seeds": plan.seeds,
-        "baseline": baseline,
+        "baseline": plan.baseline,
         "score_fn": config.score_fn,
         "selectors": list(plan.selectors),
         "teams": {
             team.name: {
                 "agents": agents[team.name],
-                "pool": team.pool(plan.tasks),
+                "pool": pools[team.name],
                 "budgets": list(plan.budgets[team.name]),
                 "same_for_all_selectors": team.is_fixed,
             }

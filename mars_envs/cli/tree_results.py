@@ -181,28 +181,27 @@ def mean_with_se(column: Sequence[float]) -> dict[str, Any]:
 
 
 def compare_selectors(
-    values: Mapping[Point, Values], baseline: str, *, fixed: Mapping[str, int | None]
+    values: Mapping[Point, Values], baseline: str, *, pools: Mapping[str, int | None]
 ) -> list[dict[str, Any]]:
     """Compare every selector with one, per team and metric; these are Holm's families.
 
-    Left out is what cannot differ: teams of one recorded agent, whose answers come in the same
-    order whatever is selected; and, once a pool is used up, whether it holds a right answer.
+    Left out is what cannot differ: whether a pool that is used up holds a right answer.
 
     Args:
         values: see `gather`.
         baseline: the selector that the others are compared with.
-        fixed: by team, the size of its pool if it is recorded, 0 if it is one recorded agent.
+        pools: by team, the number of its answers for every task; None: no end of them.
     """
     found: list[dict[str, Any]] = []
     for team in dict.fromkeys(point[0] for point in values):
-        pool = fixed[team]
+        pool = pools[team]
         for metric in ("pass_at_1_mcts", "pass_at_n"):
             pairs = [
                 ((team, selector, budget), (team, baseline, budget))
                 for _, selector, budget in _of_team(values, team)
                 if selector != baseline
                 and budget > 1
-                and (pool is None or (pool > budget or (pool > 0 and metric != "pass_at_n")))
+                and (pool is None or pool > budget or metric != "pass_at_n")
             ]
             found += _family("selector", metric, pairs, values)
     return found
@@ -222,21 +221,15 @@ def compare_teams(values: Mapping[Point, Values], baseline: str) -> list[dict[st
     return found
 
 
-def compare_choices(
-    values: Mapping[Point, Values], *, fixed: Mapping[str, int | None]
-) -> list[dict[str, Any]]:
+def compare_choices(values: Mapping[Point, Values]) -> list[dict[str, Any]]:
     """Compare a reward model's choice with the released one, on the same trees.
 
-    One family of tests, over all points of more than one node; of the selectors of a team of one
-    recorded agent only the first, since the others grow the same trees.
+    One family of tests, over all points of more than one node.
     """
-    first = {team: selector for team, selector, _ in reversed(list(values))}
     pairs = [
         (point, point)
         for point, found in values.items()
-        if point[2] > 1
-        and found.figures["pass_at_1_scored"]
-        and (fixed[point[0]] != 0 or point[1] == first[point[0]])
+        if point[2] > 1 and found.figures["pass_at_1_scored"]
     ]
     return _family("choice", "pass_at_1_scored", pairs, values, against="pass_at_1_mcts")
 
