@@ -73,11 +73,12 @@ def _teams(results: Mapping[str, Any]) -> list[str]:
 
 def _style(results: Mapping[str, Any], selector: str) -> dict[str, Any]:
     number = results["selectors"].index(selector)
+    main = selector == results["baseline"]
     return {
-        "linestyle": _STYLES[number % len(_STYLES)],
+        "linestyle": "-" if main else _STYLES[number % len(_STYLES)],
         "marker": _MARKERS[number % len(_MARKERS)],
         "markersize": 3.5,
-        "linewidth": 1.1,
+        "linewidth": 2.0 if main else 0.9,
     }
 
 
