@@ -246,7 +246,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
     from matplotlib import pyplot
 
     families = list(found)
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(12, 4.2), layout="constrained")
     first = found[families[0]]
     for index, curve in enumerate(first["curves"]):
         steps, rates = zip(*curve, strict=True)
@@ -258,7 +258,6 @@ def draw(found: dict[str, Any], path: Path) -> None:
         xlabel="training steps (expansions)",
         ylabel="answers solved on held-out episodes",
     )
-    left.legend(fontsize=8)
     names = list(first["policies"])
     for index, name in enumerate(names):
         gains = [found[family]["policies"][name]["learned_minus_this"] for family in families]
@@ -274,7 +273,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
         title=f"{LEARNED} minus each rival, paired, 95 % intervals",
         ylabel="difference in answers solved",
     )
-    right.legend(fontsize=8)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
 

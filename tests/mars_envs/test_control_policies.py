@@ -157,6 +157,18 @@ def test_the_mask_can_stand_in_the_observation() -> None:
         MaskInObservation(gym.make("CartPole-v1"))
 
 
+def test_where_nothing_matters_every_policy_covers_what_the_formula_says() -> None:
+    """In "alike" each of 8 nodes solves with 0.15 times an ease from Beta(2, 1), density 2e."""
+    middles = (np.arange(100_000) + 0.5) / 100_000
+    expected = float((2 * middles * (1 - (1 - 0.15 * middles) ** 8)).mean())
+    assert expected == pytest.approx(0.54993, abs=1e-5)
+    env = TreeControlEnv(coders="alike")
+    for policy in (UniformPolicy(), SelectorPolicy("default")):
+        covered = [play_control(env, policy, seed).covered for seed in range(400)]
+        # Four standard errors of a share.
+        assert np.mean(covered) == pytest.approx(expected, abs=4 * np.sqrt(0.25 / 400))
+
+
 class Plan:
     """Takes these actions in turn."""
 
