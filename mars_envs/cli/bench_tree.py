@@ -116,7 +116,8 @@ def bench_tree(config: BenchTreeConfig) -> int:
         if not records:
             reason = next(iter(failures.values()), "not known")
             raise BenchFailed(f"no tree could be grown; the first one because: {reason}")
-        results = make_results(config, plan, verdicts, records, failures)
+        with console.status("work out intervals and paired tests"):
+            results = make_results(config, plan, verdicts, records, failures)
         grown = time.monotonic()
         write_json(folder / "results.json", results)
         write_json(

@@ -46,7 +46,8 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path, *, titles: Sequence[s
             top.set_title(titles[column], fontsize="medium")
         small: dict[str, Any] = {"fontsize": "x-small", "loc": "lower right"}
         top.legend(handles=_team_handles(found), **small)
-        bottom.legend(handles=_selector_handles(found), **small)
+        if not column or found["selectors"] != results[column - 1]["selectors"]:
+            bottom.legend(handles=_selector_handles(found), **small)
     figure.savefig(path, dpi=120)
 
 
