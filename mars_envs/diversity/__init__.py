@@ -1,6 +1,6 @@
 """How different the programs of a tree or a team are, and what each agent brings to it.
 
-The MARS² papers report diversity without published definitions (spec §5.3); these are ours, made of
+The MARS² papers report diversity without published definitions; these are ours, made of
 nothing but the programs and how they behaved: no embedding, no judge. All are pure functions and
 give values per tree; statistics over trees are made where results are reported.
 

@@ -32,7 +32,7 @@ class Thompson:
 
 @dataclass(frozen=True, slots=True)
 class UCB:
-    """Mean plus exploration * √(ln Σn / n); an agent without answers comes first (spec §1.5)."""
+    """Mean plus exploration * √(ln Σn / n); an agent without answers comes first."""
 
     exploration: float = math.sqrt(2.0)
 

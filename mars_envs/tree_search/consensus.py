@@ -2,7 +2,7 @@
 
 Public tests are few, so many programs pass them all. Of these, programs that are right agree on
 every input, while wrong ones are wrong each in its own way; so the behaviour that most nodes share
-is the best guess (spec §5.2; `score_fn="agreement"`). Behaviour is `Verdict.signature`: public
+is the best guess (`score_fn="agreement"`). Behaviour is `Verdict.signature`: public
 tests, then the task's probes. Without probes all nodes that pass the public tests look alike.
 """
 

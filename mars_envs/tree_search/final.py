@@ -1,4 +1,4 @@
-"""The answer of a tree: what is handed in, chosen without hidden tests (spec §5.1, §5.2)."""
+"""The answer of a tree: what is handed in, chosen without hidden tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def final_answer(tree: SearchTree, score_fn: ScoreFn | None = None) -> Node | No
     """Return the node that answers the task; None for an empty tree.
 
     Without `score_fn` the highest public score, of equals the latest, as released. With it the
-    lexicographic choice of spec §5.2: public score, then `score_fn`, then how many nodes behave
+    lexicographic choice of MARS²-T+: public score, then `score_fn`, then how many nodes behave
     alike, then the later node.
     """
     best = tree.best

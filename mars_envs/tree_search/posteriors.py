@@ -3,7 +3,7 @@
 Each class is both prior and posterior: `prior.updated(scores)` is of the same kind. A search keeps
 no scores but their number, sum and sum of squares, and draws with `sample`, one arm at a time or
 all arms of a node in one NumPy call. Formulas: TreeQuest's AB-MCTS-A, which the released MARS²
-scripts run (spec §1.5); restated in each class.
+scripts run; restated in each class.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ times; `fail` says that no answer will come. While several expansions are pendin
 pseudo-observation at the mean of its arms ("constant liar"), so that parallel expansions spread.
 
 How many to have pending at once is the caller's choice: `ask(k)`, or `max_pending` as a bound.
-Released MARS² asks one at a time; wide batches in small trees mean few refinements (spec §1.8), so
+Released MARS² asks one at a time; wide batches in small trees mean few refinements, so
 2 at a budget of 8 and 5 at 60 are the most that is advised. Width comes from many trees.
 """
 

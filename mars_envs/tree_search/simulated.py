@@ -65,7 +65,7 @@ class Coder:
     """Chance of refining a node that fails a public test, where its child has depth 2."""
     keep: float = 0.9
     """Chance that refining a node that passes the public tests leaves it as it is, hidden faults
-    included; else the child fails. 0.9 is the value of spec §1.8."""
+    included; else the child fails."""
     refine_decay: float = 1.0
     """Factor on `refine` for every level below depth 2; the product is capped at 1."""
     closeness: float = 0.0

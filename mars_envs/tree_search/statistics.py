@@ -1,7 +1,7 @@
 """What every arm of a tree has earned: running sums, in one row per node.
 
 Every node u (and the root) has two virtual arms, GEN ("make a new child of u") and CONT ("descend
-into a child of u"), and one arm per child. Values are credited without discount (spec §1.6): a
+into a child of u"), and one arm per child. Values are credited without discount: a
 child's arm pools its own value and those of all its descendants, GEN those of the direct children,
 CONT those of all deeper nodes. A node's own value therefore never enters its parent's CONT.
 

@@ -1,7 +1,7 @@
 """The two selectors of MARS²: Thompson sampling from the root down, node first or agent first.
 
 On the way, every node draws from its GEN and its CONT; GEN ends the descent there, CONT goes on
-into the child of the largest draw (spec §1.4, §1.7).
+into the child of the largest draw.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .tree import ROOT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthGuide:
-    """Dynamic depth-guided exploration of MARS²-T+: widening wears off (spec §5.2).
+    """Dynamic depth-guided exploration of MARS²-T+: widening wears off.
 
     A draw g of GEN at depth d becomes max(g, 0) * γ(d)^c with γ(d) = max(start - slope * d, floor),
     where c counts the expansions so far, pending ones included, of nodes at that depth: the search

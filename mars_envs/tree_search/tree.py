@@ -254,7 +254,7 @@ class SearchTree:
 
     @property
     def best(self) -> Node | None:
-        """The answer of the search: the highest public score, of equals the latest (spec §5.1)."""
+        """The answer of the search: the highest public score, of equals the latest."""
         return self._best
 
     def to_json(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """When the tree helps: our search over simulated coders against a naive simulator of its own.
 
-The naive simulator follows the rules (spec §1.4 to §1.7) and shares no line with the code under
+The naive simulator follows the rules and shares no line with the code under
 test: its arms are lists of scores, gathered anew from all nodes before every draw, and its random
 numbers are those of Python's `random`.
 """

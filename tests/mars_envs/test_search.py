@@ -111,7 +111,7 @@ def test_without_pseudo_observations_a_batch_is_drawn_from_what_is_known() -> No
         return search.ask(800)
 
     # One node of value 1, GEN drawn from Beta(1.5, .5) and CONT from Beta(.5, .5) each time: GEN
-    # wins 0.702 of the draws (spec §9).
+    # wins 0.702 of the draws.
     plain = sum(expansion.parent_id == ROOT for expansion in asked(False)) / 800
     assert plain == pytest.approx(0.702, abs=4 * 0.46 / 800**0.5)
     # Pseudo-observations narrow GEN and CONT around their means of 0.75 and 0.5.

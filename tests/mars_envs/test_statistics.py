@@ -37,7 +37,7 @@ def sums(scores: list[float]) -> tuple[float, float, float]:
 
 
 def test_a_grandchild_is_credited_to_its_grandparents_cont_and_its_parents_gen() -> None:
-    # The conformance vector of spec §9: a chain root, 0, 1 with the values 0 and 1.
+    # A chain root, 0, 1 with the values 0 and 1.
     _, statistics = grown([(ROOT, "a", 0.0), (0, "a", 1.0)], "shared")
     assert statistics.gen(ROOT) == sums([0.0])
     assert statistics.cont(ROOT) == sums([1.0])
