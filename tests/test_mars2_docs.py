@@ -35,7 +35,7 @@ def number(cell: str) -> float:
     return float(cell.replace("−", "-"))
 
 
-EQUATIONS = rows("From equation to code", 4)
+EQUATIONS = rows("From equation to code", 3)
 NAMED = [
     *(row[1] for row in EQUATIONS),
     *(
