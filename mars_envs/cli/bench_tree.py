@@ -27,17 +27,16 @@ from ..judging.base import Verdict
 from ..judging.code import CodeJudge
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
-from ..tasks.probes import load_probes, mutated_probes, with_probes
 from ..tree_search.consensus import resolve_score_fn
 from ..tree_search.presets import PRESETS, resolve_selector
 from ..tree_search.prompts import resolve_prompts
 from .agents import make_policy, prompts_of
 from .config import BenchTreeConfig
 from .console import console, progress
-from .files import check_input
 from .grid import CellLog, Finished, Record, run_grid
 from .judge import open_judge
 from .judged import Verdicts, judge_all
+from .probes import probed
 from .runs import alone_in, identity, open_run, write_json
 from .teams import Team, budgets_of, common_tasks, read_teams
 from .tree_diversity import team_diversity
@@ -160,7 +159,7 @@ def make_plan(config: BenchTreeConfig) -> Plan:
         )
     tasks = tasks[: config.limit]
     if config.probes:
-        tasks = _probed(tasks, config.probes)
+        tasks = probed(tasks, config.probes)
         console.print(f"{sum(bool(task.probes) for task in tasks)} tasks have probes")
     budgets = {}
     for team in teams:
@@ -195,13 +194,6 @@ def _selectors(text: str) -> list[str]:
         except (ValueError, ImportError, AttributeError, TypeError) as error:
             raise InvalidSetting(f"--preset: {error}") from error
     return names
-
-
-def _probed(tasks: Sequence[CodeTask], probes: str) -> list[CodeTask]:
-    if probes == "mutated":
-        return [dataclasses.replace(task, probes=mutated_probes(task)) for task in tasks]
-    check_input(Path(probes), "file of probes")
-    return with_probes(tasks, load_probes(probes))
 
 
 def _inputs(config: BenchTreeConfig, plan: Plan) -> dict[str, str]:

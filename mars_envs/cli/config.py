@@ -9,6 +9,7 @@ from ..errors import InvalidSetting
 from ..tasks.formats import Format
 
 Backend = Literal["auto", "docker", "bubblewrap"]
+FeedbackLevel = Literal["none", "verdict", "summary", "full"]
 Tests = Literal["auto", "all", "public", "hidden", "recorded"]
 
 
@@ -139,15 +140,30 @@ class SolveConfig:
     public_tests: str | None = None
     """A file of public tests in HumanEvalPack's layout, for HumanEval tasks."""
     agents: str = ""
-    """Who writes: comma-separated `replay:FILE`, `hf:MODEL_DIR` (a chat model). One agent each."""
+    """Who writes: comma-separated `replay:FILE`, `replay:FILE#MODEL`, `models:FILE` (an agent for
+    each model in the file), `hf:MODEL_DIR` (a chat model). One agent each."""
     budget: int = 20
     """Nodes per tree."""
     seed: int = 0
     """Seed of the search, the replay order and the sampling."""
     selector: str = "default"
-    """Search: `default`, `paper`, `marti_code` or `best_of_n`."""
+    """Search: a preset (`default`, `paper`, `marti_code`, `t_plus`, `best_of_n` ...: all are in
+    docs/mars2.md) or `module:name`."""
     agent_mix: float = 0.0
     """Share of uniform choice in the choice of the agent, 0 to 1."""
+    score_fn: str = "none"
+    """A reward model that chooses among answers of equal score: `agreement` of test outputs,
+    `module:name`, or `none` (the latest)."""
+    score_weight: float = 1.0
+    """What drives the search is this share of the public score and the rest of `--score-fn`."""
+    probes: str | None = None
+    """Inputs on which `agreement` compares programs: a file in EvalPlus' layout, or `mutated`."""
+    feedback: FeedbackLevel = "full"
+    """What a refinement is told of its parent's public tests."""
+    stop_on_solved: bool = False
+    """End a tree as soon as an answer passes every public test."""
+    leave_solved: bool = False
+    """Refine no answer that passes every public test."""
     extract: str = "default"
     """How programs are taken out of replies: `default`, `lcb` (LiveCodeBench), `module:name`."""
     sandbox: Backend = "auto"
@@ -169,6 +185,7 @@ class SolveConfig:
         _at_least(self, 1, "budget", "workers", "concurrency", "limit", "max_tokens")
         _at_least(self, 0, "seed", "temperature")
         _share(self, "agent_mix")
+        _share(self, "score_weight")
 
 
 @dataclass(frozen=True, kw_only=True)

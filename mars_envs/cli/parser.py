@@ -40,7 +40,9 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         SolveConfig,
         "Run the tree search on a file of tasks and report pass rates.",
         "mars-envs solve --tasks humaneval.jsonl --public-tests humanevalpack.jsonl \\\n"
-        "    --agents replay:generations.jsonl --budget 20 --seed 0",
+        "    --agents replay:generations.jsonl --budget 20 --seed 0\n"
+        "mars-envs solve --tasks tasks.jsonl --agents hf:models/coder --budget 60 \\\n"
+        "    --selector t_plus --score-fn agreement --probes mutated --leave-solved",
     ),
     "bench tree": (
         "bench_tree:bench_tree",

@@ -14,12 +14,14 @@ from rich.table import Table
 from ..errors import InvalidSetting, MarsEnvsError
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
+from ..tree_search.consensus import resolve_score_fn
 from ..tree_search.env import TreeSearchEnv
 from ..tree_search.presets import resolve_selector
 from .agents import Cast, make_cast
 from .config import SolveConfig
 from .console import console, progress
 from .judge import open_judge
+from .probes import probed
 
 if TYPE_CHECKING:
     from trainers.evaluate import Metric
@@ -36,12 +38,22 @@ def solve(config: SolveConfig) -> int:
         resolve_selector(config.selector, config.agent_mix)
     except (ValueError, ImportError, AttributeError) as error:
         raise InvalidSetting(f"--selector: {error}") from error
+    score_fn = None if config.score_fn == "none" else config.score_fn
+    try:
+        if score_fn is not None:
+            resolve_score_fn(score_fn)
+    except (ValueError, ImportError, AttributeError) as error:
+        raise InvalidSetting(f"--score-fn: {error}") from error
+    if config.score_weight < 1 and score_fn is None:
+        raise InvalidSetting("--score-weight below 1 needs a --score-fn to blend with")
     if config.out:
         # Opened before the work, which would be lost if it could not be written at the end.
         Path(config.out).open("a").close()
     every = load_tasks(config.tasks, public_tests=config.public_tests)
     cast = make_cast(config.agents, tasks=every, seed=config.seed)
     tasks = cast.tasks(every)[: config.limit]
+    if config.probes:
+        tasks = probed(tasks, config.probes)
     _announce(cast, every, tasks)
     judge = open_judge(config.sandbox, config.workers, config.extract)
     env_fn = partial(
@@ -52,6 +64,11 @@ def solve(config: SolveConfig) -> int:
         budget=config.budget,
         selector=config.selector,
         agent_mix=config.agent_mix,
+        score_fn=score_fn,
+        score_weight=config.score_weight,
+        feedback_level=config.feedback,
+        stop_on_solved=config.stop_on_solved,
+        expand_solved=not config.leave_solved,
     )
     rollouts = asyncio.run(_play(config, env_fn, cast, tasks))
     if config.out:

@@ -104,6 +104,36 @@ def test_solve_reports_pass_rates_and_agreement_with_the_recordings(
     assert len(json.loads(line)["turns"]) == 2
 
 
+def test_solve_searches_as_at_inference_when_told_to(
+    echo: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = "print(input())"
+    pool = write_lines(tmp_path / "right.jsonl", recording(right), recording(f"{right}  # again"))
+    command = f"solve --tasks {echo[0]} --agents replay:{pool} --budget 5 --sandbox bubblewrap"
+    assert main(command.split()) == 0
+    assert "2 nodes judged" in capsys.readouterr().out
+    t_plus = "--selector t_plus --score-fn agreement --feedback summary --leave-solved"
+    assert main([*command.split(), *t_plus.split(), "--stop-on-solved"]) == 0
+    assert "1 nodes judged" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--score-fn nonsense", "--score-fn: "),
+        ("--score-weight 0.5", "needs a --score-fn to blend with"),
+        ("--score-weight 1.5", "--score-weight is a share from 0 to 1"),
+        ("--probes /no/such/file", "file of probes"),
+    ],
+)
+def test_settings_of_inference_that_cannot_work_are_refused(
+    options: str, message: str, echo: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = f"solve --tasks {echo[0]} --agents replay:{echo[1]} {options}"
+    assert main(command.split()) == 2
+    assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("agents", "message"),
     [
