@@ -12,16 +12,15 @@ The record has the fields that `kattis` and `submissions` read. Of a package are
 
 from __future__ import annotations
 
-import stat
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import InvalidTask
 from .kattis import DEFAULT_TIME_LIMIT_S
-from .records import Record
+from .package_files import PackageFiles
+from .records import Record, describe
 from .validators import checker_source
 
 _VERDICTS = {
@@ -34,9 +33,6 @@ _VERDICTS = {
 }
 _DEPTH = 3
 """How deep in an archive a package may lie."""
-
-Place = Path | zipfile.Path
-"""A file or folder of a package, on disk or in an archive."""
 
 
 def is_package(folder: Path) -> bool:
@@ -52,25 +48,26 @@ def read(folder: Path, name: str, *, language: str = "en") -> Iterator[Record | 
         name: the id of its task.
         language: of the statement; where there is none in it, English, then any.
     """
-    yield _try(_Package(folder, str(folder), folder.resolve()), name, language)
+    yield _try(PackageFiles(folder, str(folder), folder.resolve()), name, language)
 
 
 def read_archive(path: Path, name: str, *, language: str = "en") -> Iterator[Record | InvalidTask]:
     """Yield the record of each package in a `.zip` or `.kpp` archive, or what is wrong with it."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            found = list(_packages(zipfile.Path(archive), _DEPTH))
-            for place in found:
-                inside = place.at.strip("/")
-                task_id = name if len(found) == 1 else f"{name}/{inside}"
-                where = f"{path}/{inside}".rstrip("/")
-                yield _try(_Package(place, where, None), task_id, language)
-    except (OSError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+        archive = zipfile.ZipFile(path)
+    except Exception as error:  # zipfile lets any error through that damage leads to
         yield InvalidTask(
             f"{path}: expected a zip archive of problem packages, got one that cannot be read "
             f"({error}); download or pack it again"
         )
         return
+    with archive:
+        found = list(_packages(zipfile.Path(archive), _DEPTH))
+        for place in found:
+            inside = place.at.strip("/")
+            task_id = name if len(found) == 1 else f"{name}/{inside}"
+            where = f"{path}/{inside}".rstrip("/")
+            yield _try(PackageFiles(place, where, None), task_id, language)
     if not found:
         yield InvalidTask(
             f"{path}: expected an archive with a problem.yaml, found none at the top or up to "
@@ -87,105 +84,14 @@ def _packages(place: zipfile.Path, depth: int) -> Iterator[zipfile.Path]:
                 yield from _packages(inner, depth - 1)
 
 
-def _try(package: _Package, name: str, language: str) -> Record | InvalidTask:
+def _try(package: PackageFiles, name: str, language: str) -> Record | InvalidTask:
     try:
         return _record(package, name, language)
     except InvalidTask as problem:
         return problem
 
 
-class _Package:
-    """The files of a package; complaints name them."""
-
-    def __init__(self, root: Place, where: str, real: Path | None) -> None:
-        self.root = root
-        self.where = where
-        self._real = real  # links of a package on disk may not lead out of it
-
-    def error(self, file: str, expected: str, *, fix: str) -> InvalidTask:
-        return InvalidTask(f"{self.where}/{file}: expected {expected}; {fix}")
-
-    def folder(self, *names: str) -> str:
-        """Return the first of some names of a folder, as the versions of the format have it."""
-        return next((name for name in names if (self.root / name).is_dir()), names[0])
-
-    def files(self, folder: str, *suffixes: str) -> list[str]:
-        """Return the files below a folder that end so, in the order of their names."""
-        return sorted(self._below(folder, suffixes))
-
-    def _below(self, folder: str, suffixes: tuple[str, ...]) -> Iterator[str]:
-        place = self.root / folder
-        if not place.is_dir():
-            return
-        for entry in place.iterdir():
-            name = f"{folder}/{entry.name}"
-            if entry.is_dir() and not (isinstance(entry, Path) and entry.is_symlink()):
-                yield from self._below(name, suffixes)
-            elif entry.name.endswith(suffixes):
-                yield name
-
-    def has(self, file: str) -> bool:
-        return (self.root / file).is_file()
-
-    def text(self, file: str) -> str:
-        data = self._bytes(file, hops=8)
-        try:
-            return data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise self.error(file, "UTF-8 text", fix="save the file as UTF-8") from error
-
-    def _bytes(self, file: str, hops: int) -> bytes:
-        place = self.root / file
-        if isinstance(place, zipfile.Path):
-            info = place.root.getinfo(place.at)
-            data = place.read_bytes()
-            if not stat.S_ISLNK(info.external_attr >> 16):
-                return data
-            # A link in an archive is a file that holds the path of its target.
-            target = _normal(PurePosixPath(file).parent / data.decode("utf-8", "replace"))
-            if target is None or not hops or not self.has(target):
-                raise self.error(file, "a link to a file of the package", fix="put the file there")
-            return self._bytes(target, hops - 1)
-        real = place.resolve()
-        if self._real is None or not real.is_relative_to(self._real):
-            raise self.error(file, "a link to a file of the package", fix="put the file there")
-        try:
-            return place.read_bytes()
-        except OSError as error:
-            raise self.error(file, f"a readable file ({error.strerror})", fix="mend it") from error
-
-    def yaml(self, file: str) -> Mapping[str, Any]:
-        """Return what a YAML file says; nothing where it is not there."""
-        if not self.has(file):
-            return {}
-        import yaml
-
-        try:
-            data = yaml.safe_load(self.text(file))
-        except yaml.YAMLError as error:
-            text = " ".join(str(error).split())
-            raise self.error(file, f"YAML ({text})", fix="correct it") from error
-        if data is None:
-            return {}
-        if not isinstance(data, dict):
-            raise self.error(file, "keys with values", fix="write `key: value` in each line")
-        return data
-
-
-def _normal(path: PurePosixPath) -> str | None:
-    """Return a path without `..`; None where it leads out of the package."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            if not parts:
-                return None
-            parts.pop()
-        else:
-            parts.append(part)
-    return None if path.is_absolute() else "/".join(parts)
-
-
-def _record(package: _Package, name: str, language: str) -> Record:
+def _record(package: PackageFiles, name: str, language: str) -> Record:
     settings = package.yaml("problem.yaml")
     tests = [
         *(_test(package, file, sample=True) for file in package.files("data/sample", ".in")),
@@ -219,7 +125,7 @@ def _title(value: Any, language: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _statement(package: _Package, language: str) -> str:
+def _statement(package: PackageFiles, language: str) -> str:
     folder = package.folder("problem_statement", "statement")
     found = [
         file
@@ -236,7 +142,7 @@ def _statement(package: _Package, language: str) -> str:
     raise package.error(folder, "a statement, problem.LANGUAGE.tex or .md", fix="add one")
 
 
-def _test(package: _Package, file: str, *, sample: bool) -> dict[str, Any]:
+def _test(package: PackageFiles, file: str, *, sample: bool) -> dict[str, Any]:
     stem = file.removesuffix(".in")
     answer = f"{stem}.ans"
     if not package.has(answer):
@@ -249,7 +155,7 @@ def _test(package: _Package, file: str, *, sample: bool) -> dict[str, Any]:
     }
 
 
-def _groups(package: _Package) -> dict[str, Mapping[str, Any]] | None:
+def _groups(package: PackageFiles) -> dict[str, Mapping[str, Any]] | None:
     groups = {
         PurePosixPath(file).parent.as_posix().removeprefix("data/"): package.yaml(file)
         for file in package.files("data", "testdata.yaml")
@@ -257,9 +163,9 @@ def _groups(package: _Package) -> dict[str, Mapping[str, Any]] | None:
     return {name: dict(group) for name, group in groups.items()} or None
 
 
-def _checker(package: _Package, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _checker(package: PackageFiles, settings: Mapping[str, Any]) -> dict[str, Any]:
     flags = _flags(package, settings)
-    validation = str(settings.get("validation") or "default").split()
+    validation = _words(package, "problem.yaml", settings, "validation").split() or ["default"]
     folder = package.folder("output_validators", "output_validator")
     programs = package.files(folder, "")
     if "interactive" in validation or "score" in validation:
@@ -280,11 +186,18 @@ def _checker(package: _Package, settings: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "program", "source": checker_source(package.text(programs[0]), flags.split())}
 
 
-def _flags(package: _Package, settings: Mapping[str, Any]) -> str:
+def _words(package: PackageFiles, file: str, settings: Mapping[str, Any], key: str) -> str:
+    value = settings.get(key) or ""
+    if not isinstance(value, str):
+        raise package.error(file, f"words as `{key}`, got {describe(value)}", fix="correct it")
+    return value
+
+
+def _flags(package: PackageFiles, settings: Mapping[str, Any]) -> str:
     """Return the validator's flags, which have to be the same for all tests of a task."""
-    general = str(settings.get("validator_flags") or "")
+    general = _words(package, "problem.yaml", settings, "validator_flags")
     given = {
-        str(package.yaml(file).get("output_validator_flags") or general)
+        _words(package, file, package.yaml(file), "output_validator_flags") or general
         for file in package.files("data", "testdata.yaml")
     }
     if len(given) > 1:
@@ -296,7 +209,7 @@ def _flags(package: _Package, settings: Mapping[str, Any]) -> str:
     return given.pop() if given else general
 
 
-def _time_limit(package: _Package, limits: Mapping[str, Any]) -> Any:
+def _time_limit(package: PackageFiles, limits: Mapping[str, Any]) -> Any:
     if package.has(".timelimit"):
         text = package.text(".timelimit").strip()
         try:
@@ -308,7 +221,7 @@ def _time_limit(package: _Package, limits: Mapping[str, Any]) -> Any:
     return limits.get("time_limit") or DEFAULT_TIME_LIMIT_S
 
 
-def _submissions(package: _Package) -> Iterator[dict[str, str]]:
+def _submissions(package: PackageFiles) -> Iterator[dict[str, str]]:
     for file in package.files("submissions", ".py"):
         verdict = PurePosixPath(file).parts[1]
         if verdict in _VERDICTS and len(PurePosixPath(file).parts) == 3:

@@ -263,3 +263,97 @@ def test_bad_packages_among_good_ones_can_be_skipped(tmp_path: Path) -> None:
     package(tmp_path / "all" / "bad", without=("data/secret/01.ans",))
     package(tmp_path / "all" / "good")
     assert [task.task_id for task in load_tasks(tmp_path / "all", on_error="skip")] == ["good"]
+
+
+def damaged(folder: Path, target: Path, *, at: int, by: bytes) -> Path:
+    """Pack a folder, then overwrite bytes in both headers of its `problem.yaml`.
+
+    Args:
+        folder: to be packed.
+        target: the archive.
+        at: where, from the start of the header in front of the file (PKZIP APPNOTE 4.3.7); the one
+            in the directory at the end has two bytes more before it (4.3.12).
+        by: the new bytes.
+    """
+    with zipfile.ZipFile(zipped(folder, target)) as archive:
+        local = archive.getinfo("problem.yaml").header_offset
+    data = bytearray(target.read_bytes())
+    name = data.rindex(b"problem.yaml")
+    central = data.rindex(b"PK\x01\x02", 0, name)
+    data[local + at : local + at + len(by)] = by
+    data[central + at + 2 : central + at + 2 + len(by)] = by
+    target.write_bytes(data)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("at", "by", "message"),
+    [
+        (6, b"\x01\x00", r"z.zip/problem.yaml: expected a readable file \(.*is encrypted"),
+        (8, b"\x63\x00", r"z.zip/problem.yaml: expected a readable file \(That compression method"),
+        (4, b"\xeb\x00", r"z.zip: expected a zip archive of .* \(zip file version 23.5\)"),
+    ],
+    ids=["encrypted", "an unknown compression", "a version to come"],
+)
+def test_an_archive_that_cannot_be_unpacked_is_named_and_skipped(
+    tmp_path: Path, at: int, by: bytes, message: str
+) -> None:
+    folder = package(tmp_path / "p")
+    archive = damaged(folder, tmp_path / "z.zip", at=at, by=by)
+    with refused(message):
+        load_tasks(archive)
+    assert [task.task_id for task in load_tasks(tmp_path, on_error="skip")] == ["p"]
+
+
+def test_damage_to_one_package_of_an_archive_leaves_the_others(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        package(tmp_path / "all" / name)
+    path = zipped(tmp_path / "all", tmp_path / "all.zip")
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"Add $a$", b"Odd $a$", 1))  # its checksum is wrong now
+    with refused(r"all.zip/a/problem_statement/problem.en.tex: expected a readable file \(Bad CRC"):
+        load_tasks(path)
+    assert [task.task_id for task in load_tasks(path, on_error="skip")] == ["all/b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "license: 2020-13-45\n",
+        f"limits: {{memory: {'9' * 5000}}}\n",
+        f"name: {'[' * 3000}{']' * 3000}\n",
+        "name: !!timestamp soon\n",
+        "name: !!bool perhaps\n",
+    ],
+    ids=["a date", "a number", "nesting", "no date", "no boolean"],
+)
+def test_yaml_with_values_that_cannot_be_is_named(tmp_path: Path, text: str) -> None:
+    with refused(r"p/problem.yaml: expected YAML \(.*; correct it"):
+        load_tasks(package(tmp_path / "p", problem_DOT_yaml=text))
+
+
+def test_flags_that_are_no_words_are_not_written_out(tmp_path: Path) -> None:
+    """A few lines of aliases stand for ten thousand million entries."""
+    bomb = "a0: &a0 x\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 11)
+    )
+    with refused(r"p/problem.yaml: expected words as `validation`, got a list of 10; correct it"):
+        load_tasks(package(tmp_path / "p", problem_DOT_yaml=f"{bomb}validation: *a10\n"))
+
+
+def test_folders_of_tests_may_be_nested_deeper_than_calls(tmp_path: Path) -> None:
+    path = zipped(package(tmp_path / "p"), tmp_path / "p.zip")
+    deep = "a/" * 1500
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(f"data/secret/{deep}1.in", "7 7\n")
+        archive.writestr(f"data/secret/{deep}1.ans", "14\n")
+    assert load_tasks(path)[0].hidden[-1] == ExpectedCase(
+        name=f"secret/{deep}1", input="7 7\n", expected="14\n"
+    )
+
+
+def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
+    folder = package(tmp_path / "p", without=("data/secret/01.in",))
+    (folder / "data" / "secret" / "01.in").symlink_to("01.in")
+    with refused(r"p/data/secret/01.in: expected a readable file \(Too many levels of symbolic"):
+        load_tasks(folder)
