@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from .frames import (
-    CLONES,
-    MAX_TURNS,
-    Frame,
-    InfoKeys,
-    TextPolicy,
-    assert_fresh,
-    assert_same,
-    check_info,
-    check_observation,
-    plain,
-)
+from .episodes import Player, check_repeats
+from .frames import Frame, TextPolicy, assert_same
+from .moments import Moment, Spaces, state_of
 from .stubs import odd_policy
 
 
@@ -39,89 +31,89 @@ def check_text_aec(
     Raises:
         AssertionError: the first rule that is broken.
     """
-    for seed in seeds:
-        first, second = make_env(), make_env()
-        game = _Game(policy, info_fields)
-        trace = game.play(first, seed)
-        assert_same(trace, game.play(second, seed), f"seed {seed}, played twice")
-        # The same object again: nothing may leak from one episode into the next.
-        assert_same(trace, game.play(first, seed), f"seed {seed}, replayed")
-        for name, clone in CLONES:
-            resumed = game.play(second, seed, clone_at=len(trace) // 2, clone=clone)
-            assert_same(trace, resumed, f"seed {seed}, continued from a {name}")
+    check_aec(Player(form=AecForm(policy), info_fields=info_fields), make_env, seeds)
+
+
+def check_aec(player: Player, make_env: Callable[[], Any], seeds: Sequence[int]) -> None:
+    """Check that episodes repeat, those in which an agent fails included."""
+
+    def failures(first: Any, second: Any, seed: int, trace: list[Frame]) -> None:
         if first.metadata.get("supports_fail", False):
-            once = game.play(first, seed, fail_at=1)
-            assert_same(once, game.play(second, seed, fail_at=1), f"seed {seed}, with a failure")
-        first.close()
-        second.close()
+            once = player.play(first, seed, fail_at=1)
+            again = player.play(second, seed, fail_at=1)
+            assert_same(once, again, f"seed {seed}, with a failure")
+
+    check_repeats(player, make_env, seeds, failures)
 
 
-class _Game:
-    """Plays episodes with one policy."""
+@dataclass(frozen=True, slots=True)
+class AecForm:
+    """Plays AEC environments."""
 
-    def __init__(self, policy: TextPolicy, info_fields: Mapping[str, type] | None) -> None:
-        self._policy = policy
-        self._info_fields = info_fields
+    policy: TextPolicy
 
-    def play(
-        self,
-        env: Any,
-        seed: int,
-        *,
-        clone_at: int | None = None,
-        clone: Callable[[Any], Any] | None = None,
-        fail_at: int | None = None,
-    ) -> list[Frame]:
-        """Play one episode to its end and return a frame for every turn, dead steps included."""
-        env.reset(seed=seed)
-        trace: list[Frame] = []
-        keys = InfoKeys()
-        while env.agents:
-            turn = len(trace)
-            assert turn < MAX_TURNS, f"the episode did not end within {MAX_TURNS} turns"
-            if clone is not None and turn == clone_at:
-                env = clone(env)
-            for agent in env.agents:
-                self._check(env, agent, keys)
-            agent = env.agent_selection
-            observation, reward, terminated, truncated, info = env.last()
-            over = terminated or truncated
-            failing = turn == fail_at and not over
-            action = None if over or failing else self._policy(agent, observation, info, turn)
-            trace.append(
-                {
-                    "agent": agent,
-                    "agents": list(env.agents),
-                    "observations": {a: plain(env.observe(a)) for a in env.agents},
-                    "reward": float(reward),
-                    "terminated": terminated,
-                    "truncated": truncated,
-                    "infos": {a: plain(env.infos[a]) for a in env.agents},
-                    "action": action,
-                }
-            )
-            if failing:
-                _fail(env, agent)
-                continue
-            seen = {a: env.infos[a] for a in env.agents}
-            env.step(action)
-            if not over:
-                for a in env.agents:
-                    assert_fresh(a, seen.get(a), env.infos[a])
-        return trace
+    def spaces(self, env: Any) -> Spaces:
+        """Return its spaces."""
+        return Spaces(
+            observation=env.observation_space,
+            action=env.action_space,
+            state=getattr(env.unwrapped, "state_space", None),
+        )
 
-    def _check(self, env: Any, agent: str, keys: InfoKeys) -> None:
-        info = env.infos[agent]
-        check_observation(env.observation_space(agent), env.observe(agent), agent)
-        check_info(info, self._info_fields, env.action_space(agent))
-        keys.check(agent, info)
+    def begin(self, env: Any, seed: int | None, options: Mapping[str, Any] | None) -> Moment:
+        """Reset it."""
+        env.reset(seed=seed, options=options)
+        return _look(env)
+
+    def look_again(self, env: Any, moment: Moment) -> Moment:
+        """Return what a copy says."""
+        return _look(env, movers=moment.movers, actions=moment.actions)
+
+    def act(
+        self, env: Any, moment: Moment, turn: int, *, failing: int = 0, permanent: bool = False
+    ) -> Moment:
+        """Let the selected agent act, fail, or take its dead step."""
+        (agent,) = moment.asked
+        if moment.terminations[agent] or moment.truncations[agent]:
+            env.step(None)
+            return _look(env)
+        if failing:
+            _fail(env, agent, permanent=permanent)
+            return _look(env, movers=(agent,))
+        action = self.policy(agent, moment.observations[agent], moment.infos[agent], turn)
+        env.step(action)
+        return _look(env, movers=(agent,), actions={agent: action})
 
 
-def _fail(env: Any, agent: str) -> None:
+def _look(
+    env: Any, *, movers: tuple[str, ...] = (), actions: Mapping[str, Any] | None = None
+) -> Moment:
+    agents = tuple(env.agents)
+
+    def of_agents(part: Mapping[str, Any]) -> dict[str, Any]:
+        return {agent: part[agent] for agent in agents if agent in part}
+
+    return Moment(
+        agents=agents,
+        observations={agent: env.observe(agent) for agent in agents},
+        infos=of_agents(env.infos),
+        rewards=of_agents(env.rewards),
+        terminations=of_agents(env.terminations),
+        truncations=of_agents(env.truncations),
+        alive=agents,
+        asked=(env.agent_selection,) if agents else (),
+        state=state_of(env),
+        actions=actions or {},
+        movers=movers,
+        owed=env.last(observe=False)[1] if agents else None,
+    )
+
+
+def _fail(env: Any, agent: str, *, permanent: bool) -> None:
     """Say that no text comes from the selected agent, and check that the game goes on."""
     before = list(env.agents)
     # Through `unwrapped`: wrappers need not pass on methods that are not PettingZoo's.
-    env.unwrapped.fail(agent, "no text", permanent=False)
+    env.unwrapped.fail(agent, "no text", permanent=permanent)
     assert list(env.agents) == before, (
         f"fail({agent!r}) changed `agents` from {before} to {env.agents}; agents keep their place, "
         "and info['active'] says who must act"

@@ -25,9 +25,6 @@ CLONES: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("pickle", lambda env: pickle.loads(pickle.dumps(env))),
 )
 
-MAX_TURNS = 100_000
-"""Turns after which an episode counts as endless."""
-
 
 def check_info(
     info: Mapping[str, Any],

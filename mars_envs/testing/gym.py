@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
 
-from .frames import (
-    CLONES,
-    MAX_TURNS,
-    Frame,
-    InfoKeys,
-    TextPolicy,
-    assert_fresh,
-    assert_same,
-    check_info,
-    check_observation,
-    plain,
-)
+from .episodes import Player, check_repeats
+from .frames import TextPolicy
+from .moments import Moment, Spaces
 from .stubs import odd_policy
+
+LEARNER = "the agent"
+"""Who acts, in a moment of a Gymnasium environment."""
 
 
 def check_text_gym(
@@ -43,68 +38,52 @@ def check_text_gym(
     Raises:
         AssertionError: the first rule that is broken.
     """
-    for seed in seeds:
-        first, second = make_env(), make_env()
-        game = _Game(policy, info_fields)
-        trace = game.play(first, seed)
-        assert_same(trace, game.play(second, seed), f"seed {seed}, played twice")
-        assert_same(trace, game.play(first, seed), f"seed {seed}, replayed")
-        for name, clone in CLONES:
-            resumed = game.play(second, seed, clone_at=len(trace) // 2, clone=clone)
-            assert_same(trace, resumed, f"seed {seed}, continued from a {name}")
-        first.close()
-        second.close()
+    check_repeats(Player(form=GymForm(policy), info_fields=info_fields), make_env, seeds)
 
 
-class _Game:
-    """Plays episodes with one policy."""
+@dataclass(frozen=True, slots=True)
+class GymForm:
+    """Plays Gymnasium environments."""
 
-    def __init__(self, policy: TextPolicy, info_fields: Mapping[str, type] | None) -> None:
-        self._policy = policy
-        self._info_fields = info_fields
+    policy: TextPolicy
 
-    def play(
-        self,
-        env: gymnasium.Env[Any, Any],
-        seed: int,
-        *,
-        clone_at: int | None = None,
-        clone: Callable[[Any], Any] | None = None,
-    ) -> list[Frame]:
-        """Play one episode to its end and return a frame for the reset and for every step."""
-        observation, info = env.reset(seed=seed)
-        keys = InfoKeys()
-        self._check(env, observation, info, keys)
-        trace: list[Frame] = [{"observation": plain(observation), "info": plain(info)}]
-        over = False
-        while not over:
-            turn = len(trace) - 1
-            assert turn < MAX_TURNS, f"the episode did not end within {MAX_TURNS} steps"
-            if clone is not None and turn == clone_at:
-                env = clone(env)
-            action = self._policy(str(info.get("agent", "")), observation, info, turn)
-            before = info
-            observation, reward, terminated, truncated, info = env.step(action)
-            assert_fresh("the agent", before, info)
-            self._check(env, observation, info, keys)
-            assert isinstance(reward, int | float), f"a reward is a plain number, got {reward!r}"
-            for flag in (terminated, truncated):
-                assert isinstance(flag, bool), (
-                    f"terminated and truncated are plain bools, got {flag!r}; wrap it in bool()"
-                )
-            over = terminated or truncated
-            trace.append(
-                {
-                    "observation": plain(observation),
-                    "reward": reward,
-                    "terminated": terminated,
-                    "truncated": truncated,
-                    "info": plain(info),
-                }
-            )
-        return trace
+    def spaces(self, env: Any) -> Spaces:
+        """Return its spaces."""
+        return Spaces(
+            observation=lambda _: env.observation_space, action=lambda _: env.action_space
+        )
 
-    def _check(self, env: Any, observation: Any, info: Mapping[str, Any], keys: InfoKeys) -> None:
-        check_observation(env.observation_space, observation, "the agent")
-        check_info(info, self._info_fields, env.action_space)
-        keys.check("the agent", info)
+    def begin(self, env: Any, seed: int | None, options: Mapping[str, Any] | None) -> Moment:
+        """Reset it."""
+        observation, info = env.reset(seed=seed, options=options)
+        return _look((observation, 0.0, False, False, info))
+
+    def look_again(self, env: Any, moment: Moment) -> Moment:
+        """Return the moment: an environment of this form says each thing once."""
+        return moment
+
+    def act(
+        self, env: Any, moment: Moment, turn: int, *, failing: int = 0, permanent: bool = False
+    ) -> Moment:
+        """Act. Nobody can fail here."""
+        info = moment.infos[LEARNER]
+        agent = str(info.get("agent", ""))
+        action = self.policy(agent, moment.observations[LEARNER], info, turn)
+        return _look(env.step(action), actions={LEARNER: action})
+
+
+def _look(returned: tuple[Any, ...], actions: Mapping[str, Any] | None = None) -> Moment:
+    observation, reward, terminated, truncated, info = returned
+    alive = () if terminated or truncated else (LEARNER,)
+    return Moment(
+        agents=(LEARNER,),
+        observations={LEARNER: observation},
+        infos={LEARNER: info},
+        rewards={LEARNER: reward},
+        terminations={LEARNER: terminated},
+        truncations={LEARNER: truncated},
+        alive=alive,
+        asked=alive,
+        actions=actions or {},
+        movers=tuple(actions or ()),
+    )

@@ -30,31 +30,32 @@ class StubJudge:
     """Judges by a hash of task and text: deterministic, instant, meaningless.
 
     Args:
-        solve_rate: share of texts that solve their task.
+        solve_rate: share of texts that pass all public tests, and so solve their task.
         public_total: public tests that it pretends to run.
+        hidden_fails: whether every text fails the hidden tests; what is public stays the same.
     """
 
     solve_rate: float = 0.3
     public_total: int = 3
+    hidden_fails: bool = False
 
     def judge(self, task: CodeTask, completion: str) -> Verdict:
         """Return the verdict that the hash gives."""
         digest = hashlib.sha256(
             f"{task.task_id}\0{completion}".encode("utf-8", "surrogatepass")
         ).digest()
-        solved = int.from_bytes(digest[:4], "big") < self.solve_rate * 2**32
-        passed = self.public_total if solved else digest[4] % self.public_total
-        status = "accepted" if solved else "wrong_answer"
-        failure = None if solved else CaseFeedback(name="stub", status=status, actual="nothing")
+        passes = int.from_bytes(digest[:4], "big") < self.solve_rate * 2**32
+        passed = self.public_total if passes else digest[4] % self.public_total
+        seen = "accepted" if passes else "wrong_answer"
+        failure = None if passes else CaseFeedback(name="stub", status=seen, actual="nothing")
+        solved = passes and not self.hidden_fails
         return Verdict(
             score=passed / self.public_total,
             solved=solved,
-            status=status,
+            status="accepted" if solved else "wrong_answer",
             public_passed=passed,
             public_total=self.public_total,
-            feedback=Feedback(
-                passed=passed, total=self.public_total, status=status, failure=failure
-            ),
+            feedback=Feedback(passed=passed, total=self.public_total, status=seen, failure=failure),
             program=completion,
         )
 

@@ -15,6 +15,7 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from ..errors import ProtocolError
+from ..judging.base import Judge
 from ..spaces import TEXT_LIMIT, UnicodeText
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
@@ -176,6 +177,16 @@ class TreeShell:
     def tasks(self) -> Sequence[CodeTask]:
         """The tasks that episodes are drawn from."""
         return self._tasks
+
+    @property
+    def judge(self) -> Judge:
+        """The judge of the texts. It may be replaced between episodes; one is made when needed."""
+        return self._judge
+
+    @judge.setter
+    def judge(self, judge: JudgeSource) -> None:
+        self._judge.close()
+        self._judge = JudgeHandle(judge)
 
     def observation_space(self, agent: str) -> gymnasium.Space[Observation]:
         """Return the space of `{"prompt", "features"}`, and `tree` where agents choose parents.

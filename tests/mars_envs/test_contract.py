@@ -102,7 +102,7 @@ class Counting(Stubbed):
         super().reset(*args, **kwargs)
 
     def _infos(self, ending: Any) -> dict[str, dict[str, Any]]:
-        count = {"nodes_left": Counting.episodes}
+        count = {"task_id": f"episode {Counting.episodes}"}
         return {agent: {**info, **count} for agent, info in super()._infos(ending).items()}
 
 
@@ -133,7 +133,7 @@ class Forgetful(Stubbed):
         (LateKey, "unexpected .'late'."),
         (Counting, "seed 0, played twice: infos of turn 0 differs"),
         (StaleInfo, "the info of coder_0 is the same dict after a step"),
-        (Forgetful, "seed 0, continued from a deepcopy"),
+        (Forgetful, "seed 0, in a deepcopy: (asked|observations) of turn 1 differs"),
     ],
 )
 def test_the_kit_finds_a_broken_rule(broken: Callable[[], Any], message: str) -> None:

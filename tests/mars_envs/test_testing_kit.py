@@ -179,7 +179,7 @@ class Endless(Rounds):
 
 
 def test_an_endless_episode_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mars_envs.testing.parallel.MAX_TURNS", 20)
+    monkeypatch.setattr("mars_envs.testing.episodes.MAX_TURNS", 20)
     with pytest.raises(AssertionError, match="the episode did not end within 20 steps"):
         check_text_parallel(Endless)
 
@@ -265,10 +265,10 @@ class KeepsInfo(View):
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (NumpyEnd, r"terminated and truncated are plain bools, got .*; wrap it in bool"),
-        (TextReward, "a reward is a plain number, got '"),
+        (NumpyEnd, "terminations and truncations are plain bools, got .*; wrap it in bool"),
+        (TextReward, "the reward of the agent must be a plain number, got '1.0'"),
         (NoPrompt, "the observation of the agent holds no prompt: expected a str"),
-        (Clock, "seed 0, played twice: info of turn 1 differs"),
+        (Clock, "seed 0, played twice: infos of turn 1 differs"),
         (KeepsInfo, "the info of the agent is the same dict after a step"),
     ],
 )
