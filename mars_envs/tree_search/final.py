@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -25,6 +26,16 @@ def checked_score(score_fn: ScoreFn, tree: SearchTree, node: Node) -> float:
     if not (math.isfinite(score) and 0.0 <= score <= 1.0):
         raise ValueError(f"score_fn must return a number in [0, 1], got {score!r} for {node.id}")
     return score
+
+
+def blended(score_fn: ScoreFn, weight: float, tree: SearchTree, node: Node) -> Node:
+    """Return the node with the value weight * public score + (1 - weight) * `score_fn`.
+
+    Raises:
+        ValueError: `score_fn` returns no number in [0, 1].
+    """
+    judged = checked_score(score_fn, tree, node)
+    return dataclasses.replace(node, value=weight * node.score + (1.0 - weight) * judged)
 
 
 def final_answer(tree: SearchTree, score_fn: ScoreFn | None = None) -> Node | None:

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidJournal, ProtocolError
+from .events import replay
 from .final import ScoreFn
 from .search import TreeSearch
 from .selection import Selector
-from .stopping import Stopwatch
-from .tree import verdict_from_json
 
 JOURNAL = "mars_envs.tree_search"
 JOURNAL_VERSION = 1
@@ -133,7 +132,7 @@ def resume(
     search = _from_header(path, whole[0], selector, score_fn, clock)
     for number, line in enumerate(whole[1:], start=2):
         try:
-            _replay(search, _parsed(line), clock)
+            replay(search, _parsed(line))
         except (LookupError, TypeError, ValueError, RuntimeError) as error:
             raise InvalidJournal(f"{path}, line {number}: {error}") from error
     if torn:
@@ -157,7 +156,7 @@ def _lines(path: Path) -> tuple[list[bytes], int]:
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
         event = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"expected one JSON object, got {line[:60]!r}: {error}") from error
     if not isinstance(event, dict):
         raise ValueError(f"expected one JSON object, got {line[:60]!r}")
@@ -179,42 +178,5 @@ def _from_header(
                 f"{header.get('journal')!r}, version {header.get('version')!r}"
             )
         return TreeSearch.load(header["state"], selector, score_fn=score_fn, clock=clock)
-    except (LookupError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError) as error:
         raise InvalidJournal(f"{path}, line 1: {error}") from error
-
-
-def _replay(search: TreeSearch, event: Mapping[str, Any], clock: Callable[[], float]) -> None:
-    """Let one event happen again."""
-    match event.get("do"):
-        case "ask":
-            among = event["agents"]
-            for written in event["expansions"]:
-                able = search.live_agents
-                if among is not None:
-                    able = tuple(agent for agent in able if agent in among)
-                found = search.choose(able)
-                if list(found) != written:
-                    raise ValueError(
-                        f"the search chose {list(found)} where the journal has {written}: it was "
-                        "written with another selector, or another version of it or of NumPy"
-                    )
-        case "tell":
-            expansion = search.ledger.find(event["id"])
-            node = search.tree.draft(
-                expansion.parent_id,
-                expansion.agent,
-                verdict_from_json(event["verdict"]),
-                event["reply"],
-                value=event["value"],
-            )
-            search.attach(expansion, node, event["tokens"])
-        case "fail":
-            search.fail(event["id"], event["reason"], event["tokens"])
-        case "retire":
-            search.retire(event["agent"])
-        case "redirect":
-            search.redirect(event["id"], event["parent_id"])
-        case other:
-            raise ValueError(f"expected ask, tell, fail, retire or redirect, got {other!r}")
-    if "seconds" in event:
-        search.watch = Stopwatch(clock, event["seconds"])

@@ -11,24 +11,24 @@ Released MARS² asks one at a time; wide batches in small trees mean few refinem
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import ProtocolError
 from ..judging.base import Verdict
-from .final import ScoreFn, checked_score, final_answer
+from . import events
+from .arguments import agent_names, as_number, outcome_of, text, whole_number
+from .final import ScoreFn, blended, final_answer
 from .ledger import Ledger
 from .presets import resolve_selector
+from .saving import restore_search, search_to_json, settings_of
 from .selection import Expansion, SearchView, Selector
 from .stopping import StopReason, StopRules, Stopwatch
-from .tree import ROOT, Node, SearchTree, verdict_of_score
-
-SEARCH_VERSION = 2
+from .tree import ROOT, Node, SearchTree
 
 EventSink = Callable[[Mapping[str, Any]], None]
 """Takes one change of a search, as plain data, before anyone can act on it."""
@@ -85,15 +85,15 @@ class TreeSearch:
         pseudo_observations: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        if not agents or len(set(agents)) != len(agents):
-            raise ValueError(f"agents must be one or more different names, got {list(agents)!r}")
-        if not 0.0 <= score_weight <= 1.0:
+        self.agents = agent_names(agents)
+        if not self.agents or len(set(self.agents)) != len(self.agents):
+            raise ValueError(f"agents must be one or more different names, got {self.agents!r}")
+        if not 0.0 <= as_number(score_weight) <= 1.0:
             raise ValueError(f"score_weight must lie in [0, 1], got {score_weight!r}")
         if score_weight < 1.0 and score_fn is None:
             raise ValueError("a score_weight below 1 needs a score_fn to blend with")
-        if max_pending is not None and max_pending < 1:
-            raise ValueError(f"max_pending must be at least 1 or None, got {max_pending!r}")
-        self.agents = tuple(agents)
+        if max_pending is not None:
+            max_pending = whole_number("max_pending", max_pending, least=1)
         self.rules = StopRules(
             budget=budget,
             agent_budgets=dict(agent_budgets or {}),
@@ -102,7 +102,7 @@ class TreeSearch:
             stop_on_solved=stop_on_solved,
         )
         for agent in self.rules.agent_budgets:
-            self._check_agent(agent)
+            self.check_agent(agent)
         self.expand_solved = expand_solved
         self.score_fn = score_fn
         self.score_weight = score_weight
@@ -113,7 +113,7 @@ class TreeSearch:
         self.tokens = 0
         """Tokens reported so far."""
         self._statistics = self.selector.statistics(self.agents)
-        self._rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(seed)
         self.watch = Stopwatch(clock)
         self._unretired = self.agents
         self.ledger = Ledger()
@@ -132,6 +132,11 @@ class TreeSearch:
         if not self.rules.agent_budgets:
             return self._unretired
         return tuple(agent for agent in self._unretired if self._allowance(agent) > 0)
+
+    @property
+    def retired(self) -> tuple[str, ...]:
+        """The agents that were taken out with `retire`."""
+        return tuple(agent for agent in self.agents if agent not in self._unretired)
 
     @property
     def pending(self) -> tuple[Expansion, ...]:
@@ -168,15 +173,8 @@ class TreeSearch:
         Of several reasons the one that comes first in `StopReason`. Where no agent is left, the
         search runs until the last pending expansion is settled.
         """
-        rules = self.rules
-        if rules.stop_on_solved and self.tree.solved:
-            return "solved"
-        if len(self.tree) >= rules.budget:
-            return "nodes"
-        if rules.max_tokens is not None and self.tokens >= rules.max_tokens:
-            return "tokens"
-        if rules.max_seconds is not None and self.watch.elapsed >= rules.max_seconds:
-            return "seconds"
+        if reason := self.rules.reason(self.tree, self.tokens, self.watch):
+            return reason
         if not self.ledger.pending and not self.live_agents:
             spent = all(self._allowance(agent) <= 0 for agent in self.agents)
             return "agent_budgets" if spent else "agents"
@@ -189,7 +187,7 @@ class TreeSearch:
             self._answer = (len(self.tree), final_answer(self.tree, self.score_fn))
         return self._answer[1]
 
-    def ask(self, k: int = 1, *, agents: Collection[str] | None = None) -> list[Expansion]:
+    def ask(self, k: int = 1, *, agents: Iterable[str] | None = None) -> list[Expansion]:
         """Return up to `k` new expansions: fewer near an end, none where no agent is left.
 
         Args:
@@ -197,27 +195,26 @@ class TreeSearch:
             agents: choose among these only, of those that may still be chosen; None: among all.
 
         Raises:
-            ValueError: `k` is below 1, or there is no such agent.
+            ValueError: `k` is no whole number above 0, or there is no such agent.
         """
-        if k < 1:
-            raise ValueError(f"ask for at least one expansion, got k={k!r}")
-        for agent in agents or ():
-            self._check_agent(agent)
+        k = whole_number("ask for at least one expansion: k", k, least=1)
+        among = None if agents is None else agent_names(agents)
+        for agent in among or ():
+            self.check_agent(agent)
         if self.rules.max_seconds is not None:
             self.watch.start()
         if not self.journal:
-            return self._ask(k, agents)
+            return self._ask(k, among)
         # What is not written has not happened: a selector or a journal that raises leaves no trace.
-        before, known = self._rng.bit_generator.state, self.ledger.asked
+        before, known = self.rng.bit_generator.state, self.ledger.asked
         try:
-            asked = self._ask(k, agents)
+            asked = self._ask(k, among)
             if asked:
-                among = None if agents is None else sorted(agents)
-                self._write({"do": "ask", "agents": among, "expansions": asked})
+                self._write(events.asked(among, asked))
         except BaseException:
             self._statistics.restore()
             self.ledger.take_back(self.ledger.asked - known)
-            self._rng.bit_generator.state = before
+            self.rng.bit_generator.state = before
             raise
         return asked
 
@@ -228,10 +225,9 @@ class TreeSearch:
             ProtocolError: the expansion is not pending.
             KeyError: there is no such node.
         """
-        self.ledger.find(expansion_id)
-        if parent_id != ROOT:
-            self.tree[parent_id]
-        self._write({"do": "redirect", "id": expansion_id, "parent_id": parent_id})
+        expansion = self.ledger.find(expansion_id)
+        parent_id = ROOT if parent_id == ROOT else self.tree[parent_id].id
+        self._write(events.redirected(expansion, parent_id))
         self._statistics.restore()
         return self.ledger.move(expansion_id, parent_id)
 
@@ -251,31 +247,22 @@ class TreeSearch:
 
         Raises:
             ProtocolError: no such expansion was ever asked for.
-            ValueError: a score is not a number in [0, 1], or `tokens` is negative.
+            TypeError: the reply is no text.
+            ValueError: a score is not a number in [0, 1], or `tokens` no whole number above -1.
         """
         if expansion_id in self.ledger.told:
             return self.tree[self.ledger.told[expansion_id]]
         if expansion_id in self.ledger.abandoned:
             return None
         expansion = self.ledger.find(expansion_id)
-        _check_tokens(tokens)
-        verdict = outcome if isinstance(outcome, Verdict) else verdict_of_score(outcome)
-        node = self.tree.draft(expansion.parent_id, expansion.agent, verdict, reply)
+        tokens = whole_number("tokens", tokens, least=0)
+        node = self.tree.draft(
+            expansion.parent_id, expansion.agent, outcome_of(outcome), text("reply", reply)
+        )
         if self.score_fn is not None and self.score_weight < 1.0:
-            judged = checked_score(self.score_fn, self.tree, node)
-            blend = self.score_weight * node.score + (1.0 - self.score_weight) * judged
-            node = dataclasses.replace(node, value=blend)
+            node = blended(self.score_fn, self.score_weight, self.tree, node)
         if self.journal:
-            self._write(
-                {
-                    "do": "tell",
-                    "id": expansion_id,
-                    "verdict": dataclasses.asdict(node.verdict),
-                    "reply": reply,
-                    "value": node.value,
-                    "tokens": tokens,
-                }
-            )
+            self._write(events.told(expansion, node, tokens))
         # Nothing has changed up to here: a score_fn or a journal that raises leaves all as it was.
         self.attach(expansion, node, tokens)
         return node
@@ -290,9 +277,11 @@ class TreeSearch:
 
         Raises:
             ProtocolError: it was never asked for, or has its answer already.
-            ValueError: `tokens` is negative.
+            TypeError: the reason is no text.
+            ValueError: `tokens` is no whole number above -1.
         """
-        _check_tokens(tokens)
+        tokens = whole_number("tokens", tokens, least=0)
+        reason = text("reason", reason)
         if expansion_id in self.ledger.told:
             raise ProtocolError(
                 f"expansion {expansion_id} was answered by node {self.ledger.told[expansion_id]}; "
@@ -300,8 +289,10 @@ class TreeSearch:
             )
         if expansion_id not in self.ledger.abandoned:
             expansion = self.ledger.find(expansion_id)
-            self._write({"do": "fail", "id": expansion_id, "reason": reason, "tokens": tokens})
-            self._drop(expansion, reason, tokens)
+            self._write(events.failed(expansion, reason, tokens))
+            self._statistics.restore()
+            self.ledger.abandon(expansion, reason)
+            self.tokens += tokens
 
     def retire(self, agent: str) -> None:
         """Choose this agent no more. Its nodes and its pending expansions stay.
@@ -309,8 +300,8 @@ class TreeSearch:
         Raises:
             ValueError: there is no such agent.
         """
-        self._check_agent(agent)
-        self._write({"do": "retire", "agent": agent})
+        self.check_agent(agent)
+        self._write(events.retired(agent))
         self._unretired = tuple(name for name in self._unretired if name != agent)
 
     def save(self) -> dict[str, Any]:
@@ -318,24 +309,7 @@ class TreeSearch:
 
         Configuration that is code (`score_fn`, the clock) is not part of it.
         """
-        return {
-            "version": SEARCH_VERSION,
-            "selector": repr(self.selector),
-            "settings": {
-                "agents": list(self.agents),
-                **dataclasses.asdict(self.rules),
-                "expand_solved": self.expand_solved,
-                "score_weight": self.score_weight,
-                "max_pending": self.max_pending,
-                "pseudo_observations": self.pseudo_observations,
-            },
-            "retired": [agent for agent in self.agents if agent not in self._unretired],
-            "seconds": self.seconds,
-            "tokens": self.tokens,
-            "rng": self._rng.bit_generator.state,
-            "tree": self.tree.to_json(),
-            **self.ledger.to_json(),
-        }
+        return search_to_json(self)
 
     @classmethod
     def load(
@@ -357,28 +331,13 @@ class TreeSearch:
         Raises:
             ValueError: the state has another version, or belongs to another selector.
         """
-        if state.get("version") != SEARCH_VERSION:
-            raise ValueError(
-                f"expected a search of version {SEARCH_VERSION}, got {state.get('version')!r}"
-            )
-        search = cls(selector=selector, score_fn=score_fn, clock=clock, **state["settings"])
-        if repr(search.selector) != state["selector"]:
-            raise ValueError(
-                f"the search was saved with the selector {state['selector']}; load it with "
-                f"selector=… of the same settings, not {search.selector!r}"
-            )
-        search.tree = SearchTree.from_json(state["tree"])
-        for node in search.tree:
-            search._observe(node)
-        search.tokens = state["tokens"]
-        search.watch = Stopwatch(clock, state["seconds"])
-        search._rng.bit_generator.state = state["rng"]
-        for agent in state["retired"]:
-            search.retire(agent)
-        search.ledger = Ledger.from_json(state)
+        settings = settings_of(state)
+        search = cls(selector=selector, score_fn=score_fn, clock=clock, **settings)
+        restore_search(search, state)
         return search
 
-    def _check_agent(self, agent: str) -> None:
+    def check_agent(self, agent: str) -> None:
+        """Raise ValueError where there is no such agent."""
         if agent not in self.agents:
             raise ValueError(f"no agent {agent!r}; the agents are {', '.join(self.agents)}")
 
@@ -394,12 +353,12 @@ class TreeSearch:
             return False
         return waiting < self.nodes_left and not self.done
 
-    def _ask(self, k: int, agents: Collection[str] | None) -> list[Expansion]:
+    def _ask(self, k: int, among: tuple[str, ...] | None) -> list[Expansion]:
         asked: list[Expansion] = []
         while len(asked) < k and self._has_room():
             able = self.live_agents
-            if agents is not None:
-                able = tuple(agent for agent in able if agent in agents)
+            if among is not None:
+                able = tuple(agent for agent in able if agent in among)
             if not able:
                 break
             asked.append(self.choose(able))
@@ -418,7 +377,7 @@ class TreeSearch:
             pending=pending,
             expand_solved=self.expand_solved,
         )
-        return self.ledger.enter(self.selector.select(view, self._rng))
+        return self.ledger.enter(self.selector.select(view, self.rng))
 
     def attach(self, expansion: Expansion, node: Node, tokens: int) -> None:
         """Let a drafted node answer an expansion."""
@@ -427,23 +386,13 @@ class TreeSearch:
         self.tree.attach(node)
         self.ledger.answer(expansion, node.id)
         self.tokens += tokens
-        self._observe(node)
+        self.observe(node)
 
-    def _drop(self, expansion: Expansion, reason: str, tokens: int) -> None:
-        """Let nothing come of an expansion."""
-        self._statistics.restore()
-        self.ledger.abandon(expansion, reason)
-        self.tokens += tokens
-
-    def _observe(self, node: Node) -> None:
+    def observe(self, node: Node) -> None:
+        """Back a node's value up."""
         self._statistics.observe(node, opened=self.expand_solved or not node.solved_public)
 
     def _write(self, event: dict[str, Any]) -> None:
         if self.journal:
             timed = self.rules.max_seconds is not None
             self.journal({**event, "seconds": self.seconds} if timed else event)
-
-
-def _check_tokens(tokens: int) -> None:
-    if tokens < 0:
-        raise ValueError(f"tokens is a number of tokens and must be at least 0, got {tokens!r}")

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from .arguments import as_number, whole_number
+from .tree import SearchTree
+
 StopReason = Literal["", "solved", "nodes", "tokens", "seconds", "agent_budgets", "agents"]
 """Why a search is over; empty while it runs.
 
@@ -34,16 +37,33 @@ class StopRules:
     """End as soon as a node passes every public test."""
 
     def __post_init__(self) -> None:
-        if self.budget < 1:
+        # As plain numbers, so that whatever counts as one can be saved.
+        nodes = {
+            agent: whole_number(f"agent_budgets[{agent!r}]", limit, least=0)
+            for agent, limit in self.agent_budgets.items()
+        }
+        object.__setattr__(self, "agent_budgets", nodes)
+        budget = whole_number("budget is a number of nodes: it", self.budget, least=1)
+        object.__setattr__(self, "budget", budget)
+        if self.max_tokens is not None:
+            tokens = whole_number("max_tokens, if not None,", self.max_tokens, least=1)
+            object.__setattr__(self, "max_tokens", tokens)
+        if self.max_seconds is not None and not as_number(self.max_seconds) > 0:
             raise ValueError(
-                f"budget is a number of nodes and must be at least 1, got {self.budget!r}"
+                f"max_seconds must be above 0, or None for no limit, got {self.max_seconds!r}"
             )
-        for agent, nodes in self.agent_budgets.items():
-            if nodes < 0:
-                raise ValueError(f"agent_budgets[{agent!r}] must be at least 0, got {nodes!r}")
-        for name, limit in (("max_tokens", self.max_tokens), ("max_seconds", self.max_seconds)):
-            if limit is not None and not limit > 0:
-                raise ValueError(f"{name} must be above 0, or None for no limit, got {limit!r}")
+
+    def reason(self, tree: SearchTree, tokens: int, watch: Stopwatch) -> StopReason:
+        """Return which limit of the whole search is reached, if any."""
+        if self.stop_on_solved and tree.solved:
+            return "solved"
+        if len(tree) >= self.budget:
+            return "nodes"
+        if self.max_tokens is not None and tokens >= self.max_tokens:
+            return "tokens"
+        if self.max_seconds is not None and watch.elapsed >= self.max_seconds:
+            return "seconds"
+        return ""
 
 
 class Stopwatch:
@@ -72,6 +92,10 @@ class Stopwatch:
         """Let the time run, if it does not yet."""
         if self._started is None:
             self._started = self._clock()
+
+    def later(self, elapsed: float) -> Stopwatch:
+        """Return one on the same clock, not started, on which so many seconds have passed."""
+        return Stopwatch(self._clock, elapsed)
 
     def __getstate__(self) -> dict[str, Any]:
         # Running or not, the copy starts with its next `start`.

@@ -271,6 +271,8 @@ class SearchTree:
         Raises:
             ValueError: the data has another version, or ids out of order.
         """
+        if not isinstance(data, Mapping):
+            raise ValueError(f"expected a search tree as an object, got {type(data).__name__}")
         if data.get("version") != TREE_VERSION:
             raise ValueError(
                 f"expected a search tree of version {TREE_VERSION}, got {data.get('version')!r}"

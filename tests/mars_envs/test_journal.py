@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -350,12 +350,62 @@ def change(path: Path, line: int, text: bytes) -> None:
         (1, b'{"journal":"other"}', "line 1: expected a journal of mars_envs.tree_search, version"),
         (1, b'{"journal":"mars_envs.tree_search","version":99}', "version 1, got .* version 99"),
         (1, b"", "line 1: expected one JSON object"),
+        (1, b"[" * 100_000, "line 1: expected one JSON object"),
+        (3, b"[" * 100_000, "line 3: expected one JSON object"),
+        (3, b'{"do":"retire","agent":"c","seconds":"x"}', "seconds must be a number of at least 0"),
+        (3, b'{"do":"fail","id":0,"reason":5,"tokens":0}', r"line 3: reason is a text \(str\)"),
+        (3, b'{"do":"fail","id":0,"reason":"","tokens":NaN}', "line 3: tokens must be"),
     ],
 )
 def test_a_damaged_line_is_named(written: Path, line: int, text: bytes, message: str) -> None:
     change(written, line, text)
     with pytest.raises(InvalidJournal, match=message):
         resume(written)
+
+
+JUNK = [None, [], {}, "x", -5, 1.5, float("nan"), 10**40, True, [[1]]]
+
+
+def places(value: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where things are in plain data, by the keys that lead there."""
+    if here:
+        yield here
+    inside = value.items() if isinstance(value, dict) else []
+    for key, item in enumerate(value) if isinstance(value, list) else inside:
+        yield from places(item, (*here, key))
+
+
+def test_whatever_stands_in_a_header_it_is_resumed_or_called_damaged(written: Path) -> None:
+    search = eventful(TreeSearch(AGENTS, budget=9, seed=3, max_tokens=500, agent_budgets={"a": 5}))
+    search.journal = None
+    header = {"journal": "mars_envs.tree_search", "version": 1, "state": search.save()}
+    refused = 0
+    for place in places(header):
+        if place[1:3] == ("tree", "nodes") and place[3:4] > (0,):
+            continue  # like the first one
+        changed = copy.deepcopy(header)
+        parent: Any = changed
+        for key in place[:-1]:
+            parent = parent[key]
+        for junk in JUNK:
+            parent[place[-1]] = junk
+            written.write_text(json.dumps(changed) + "\n")
+            try:
+                resume(written)
+            except InvalidJournal:
+                refused += 1
+    assert refused > 500
+
+
+def test_a_state_that_does_not_hang_together_is_refused() -> None:
+    state = json.loads(json.dumps(eventful(TreeSearch(AGENTS, budget=20, seed=3)).save()))
+    for changes, message in (
+        ({"asked": 99}, "each of the 99 expansions asked for is pending, told or abandoned"),
+        ({"pending": [[*state["pending"][0][:2], "z"], *state["pending"][1:]]}, "no agent 'z'"),
+        ({"tree": []}, "expected a search tree as an object, got list"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            TreeSearch.load({**state, **changes})
 
 
 def test_a_journal_needs_its_own_selector(written: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -125,10 +127,10 @@ def test_what_is_pending_leaves_no_trace_in_what_is_learned(selector: str) -> No
         for step in range(12):
             (expansion,) = search.ask()
             if distract:
-                state = search._rng.bit_generator.state
+                state = search.rng.bit_generator.state
                 for extra in search.ask(3):
                     search.fail(extra.id, "never mind")
-                search._rng.bit_generator.state = state
+                search.rng.bit_generator.state = state
             search.tell(expansion.id, step % 3 / 3)
         return search
 
@@ -244,8 +246,82 @@ def test_bad_settings_are_refused(options: dict[str, Any], message: str) -> None
         TreeSearch(**options)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"agents": "abc"}, r"agents is a list of names, got the string 'abc': \['abc'\]\?"),
+        ({"agents": 5}, "agents is a list of names, got 5"),
+        ({"agents": [1, 2]}, r"agents are named by texts \(str\), got 1"),
+        ({"agents": AGENTS, "budget": math.nan}, "must be at least 1 and a whole number, got nan"),
+        ({"agents": AGENTS, "budget": "8"}, "must be at least 1 and a whole number, got '8'"),
+        ({"agents": AGENTS, "budget": 2.5}, "must be at least 1 and a whole number, got 2.5"),
+        ({"agents": AGENTS, "max_tokens": math.nan}, "max_tokens, if not None, must be at least 1"),
+        ({"agents": AGENTS, "max_seconds": "9"}, "max_seconds must be above 0"),
+        ({"agents": AGENTS, "max_pending": 1.5}, "max_pending must be at least 1"),
+        ({"agents": AGENTS, "score_weight": "1"}, "score_weight must lie in"),
+        ({"agents": AGENTS, "agent_budgets": {"a": 1.5}}, r"agent_budgets\['a'\] must be at least"),
+    ],
+)
+def test_settings_of_another_type_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TreeSearch(**options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("0.5",), ValueError, r"a score must be a number in \[0, 1\], or a Verdict, got '0.5'"),
+        ((None,), ValueError, "a score must be"),
+        (([0.5, 1.0],), ValueError, "a score must be"),
+        ((0.5, None), TypeError, r"reply is a text \(str\), got NoneType"),
+        ((0.5, b"x"), TypeError, r"reply is a text \(str\), got bytes"),
+        ((0.5, "", math.nan), ValueError, "tokens must be at least 0 and a whole number, got nan"),
+        ((0.5, "", "7"), ValueError, "tokens must be at least 0 and a whole number, got '7'"),
+    ],
+)
+def test_an_answer_of_another_type_is_refused_and_changes_nothing(
+    arguments: tuple[Any, ...], error: type[Exception], message: str
+) -> None:
+    search = TreeSearch(AGENTS, seed=0)
+    (expansion,) = search.ask()
+    before = search.save()
+    with pytest.raises(error, match=message):
+        search.tell(expansion.id, *arguments)
+    assert search.save() == before
+
+
+def test_a_reason_is_a_text() -> None:
+    search = TreeSearch(AGENTS, seed=0)
+    (expansion,) = search.ask()
+    with pytest.raises(TypeError, match=r"reason is a text \(str\), got OSError"):
+        search.fail(expansion.id, OSError("no server"))  # type: ignore[arg-type]
+
+
+def test_numbers_of_numpy_are_numbers_and_can_be_saved() -> None:
+    search = TreeSearch(AGENTS, budget=np.int64(3), max_tokens=np.int32(90), seed=0)  # type: ignore[arg-type]
+    first, second = search.ask(np.int64(2))  # type: ignore[arg-type]
+    search.tell(first.id, np.array(0.5), tokens=np.int64(7))  # type: ignore[arg-type]
+    search.redirect(np.int64(second.id), np.int64(0))  # type: ignore[arg-type]
+    search.tell(second.id, np.float32(0.5))  # type: ignore[arg-type]
+    assert [node.score for node in search.tree] == [0.5, 0.5]
+    assert TreeSearch.load(json.loads(json.dumps(search.save()))).save() == search.save()
+
+
+def test_agents_may_be_asked_for_by_any_iterable() -> None:
+    search = TreeSearch(iter(AGENTS), seed=0)  # type: ignore[arg-type]
+    assert [item.agent for item in search.ask(2, agents=(name for name in ["b"]))] == ["b", "b"]
+    with pytest.raises(ValueError, match="agents is a list of names, got the string 'b'"):
+        search.ask(agents="b")
+
+
+@pytest.mark.parametrize("k", [1.5, math.nan, "1"])
+def test_one_asks_for_a_whole_number(k: Any) -> None:
+    with pytest.raises(ValueError, match="ask for at least one expansion: k must be at least 1"):
+        TreeSearch(AGENTS).ask(k)
+
+
 def test_asking_for_nothing_is_an_error() -> None:
-    with pytest.raises(ValueError, match="ask for at least one expansion, got k=0"):
+    with pytest.raises(ValueError, match="one expansion: k must be at least 1"):
         TreeSearch(AGENTS).ask(0)
 
 

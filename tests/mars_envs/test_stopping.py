@@ -174,7 +174,7 @@ def test_a_pending_expansion_can_be_moved_to_another_parent() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_tokens": 0}, "max_tokens must be above 0"),
+        ({"max_tokens": 0}, "max_tokens, if not None, must be at least 1"),
         ({"max_seconds": 0.0}, "max_seconds must be above 0"),
         ({"max_seconds": float("nan")}, "max_seconds must be above 0"),
         ({"agent_budgets": {"a": -1}}, r"agent_budgets\['a'\] must be at least 0"),
