@@ -13,7 +13,7 @@ FreshOrRefine, told what 50 earlier trees of 8 nodes by the default selector saw
 the trees has a fit of its own (with few trees: every forty).
 
     python examples/study_refinement.py                  # seconds
-    python examples/study_refinement.py --full           # about six minutes of CPU
+    python examples/study_refinement.py --full           # about ten minutes of CPU
 """
 
 from __future__ import annotations
