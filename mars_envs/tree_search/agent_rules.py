@@ -36,6 +36,10 @@ class UCB:
 
     exploration: float = math.sqrt(2.0)
 
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.exploration < math.inf:
+            raise ValueError(f"exploration must be finite and at least 0, got {self.exploration!r}")
+
     def choose(self, view: SearchView, node_id: int, rng: np.random.Generator) -> str:
         """Return the agent of the highest bound, of equals the first; draws nothing."""
         arms = [view.statistics.agent(agent, node_id) for agent in view.agents]

@@ -60,8 +60,11 @@ class Beta:
     b: float = 0.5
 
     def __post_init__(self) -> None:
-        if not (self.a > 0 and self.b > 0):
-            raise ValueError(f"Beta needs a > 0 and b > 0, got a={self.a!r}, b={self.b!r}")
+        # Below that the rounding of n - Σx could leave a posterior without a positive b.
+        if not (1e-9 <= self.a < math.inf and 1e-9 <= self.b < math.inf):
+            raise ValueError(
+                f"Beta needs finite a and b of at least 1e-9, got a={self.a!r}, b={self.b!r}"
+            )
 
     @property
     def mean(self) -> float:
@@ -107,8 +110,11 @@ class Gaussian:
     tau2: float = 0.1
 
     def __post_init__(self) -> None:
-        if not (self.kappa > 0 and self.nu > 0 and self.tau2 > 0):
-            raise ValueError(f"Gaussian needs kappa, nu and tau2 above 0, got {self!r}")
+        positive = all(0 < value < math.inf for value in (self.kappa, self.nu, self.tau2))
+        if not (positive and math.isfinite(self.m)):
+            raise ValueError(
+                f"Gaussian needs a finite m, and finite kappa, nu and tau2 above 0, got {self!r}"
+            )
 
     @property
     def mean(self) -> float:

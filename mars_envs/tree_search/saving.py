@@ -1,7 +1,7 @@
 """A search as plain data, and back: `TreeSearch.save` and `TreeSearch.load`.
 
-Configuration that is code (selector, score_fn, clock) is not part of it; the selector's `repr` is,
-so that a search is not loaded with another one.
+Configuration that is code (selector, score_fn, clock) is not part of it; the selector's `repr` is
+(without addresses), so that a search is not loaded with another one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .arguments import agent_names, whole_number
 from .events import passed
 from .ledger import Ledger
+from .selection import selector_text
 from .tree import SearchTree
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def search_to_json(search: TreeSearch) -> dict[str, Any]:
     """Return the whole state, random generator included, as plain data for `json.dumps`."""
     return {
         "version": SEARCH_VERSION,
-        "selector": repr(search.selector),
+        "selector": selector_text(search.selector),
         "settings": {
             "agents": list(search.agents),
             **dataclasses.asdict(search.rules),
@@ -65,10 +66,10 @@ def restore_search(search: TreeSearch, state: Mapping[str, Any]) -> None:
         ValueError: the state belongs to another selector, or does not hang together.
         KeyError: it speaks of a node that it does not have.
     """
-    if repr(search.selector) != state["selector"]:
+    if selector_text(search.selector) != state["selector"]:
         raise ValueError(
             f"the search was saved with the selector {state['selector']}; load it with "
-            f"selector=… of the same settings, not {search.selector!r}"
+            f"selector=… of the same settings, not {selector_text(search.selector)}"
         )
     search.tree = SearchTree.from_json(state["tree"])
     for node in search.tree:

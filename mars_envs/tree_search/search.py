@@ -26,7 +26,7 @@ from .final import ScoreFn, blended, final_answer
 from .ledger import Ledger
 from .presets import resolve_selector
 from .saving import restore_search, search_to_json, settings_of
-from .selection import Expansion, SearchView, Selector
+from .selection import Expansion, SearchView, Selector, checked_choice
 from .stopping import StopReason, StopRules, Stopwatch
 from .tree import ROOT, Node, SearchTree
 
@@ -195,7 +195,7 @@ class TreeSearch:
             agents: choose among these only, of those that may still be chosen; None: among all.
 
         Raises:
-            ValueError: `k` is no whole number above 0, or there is no such agent.
+            ValueError: no whole `k` above 0, no such agent, or a choice that may not be made.
         """
         k = whole_number("ask for at least one expansion: k", k, least=1)
         among = None if agents is None else agent_names(agents)
@@ -203,18 +203,18 @@ class TreeSearch:
             self.check_agent(agent)
         if self.rules.max_seconds is not None:
             self.watch.start()
-        if not self.journal:
-            return self._ask(k, among)
-        # What is not written has not happened: a selector or a journal that raises leaves no trace.
-        before, known = self.rng.bit_generator.state, self.ledger.asked
+        # A selector or a journal that raises leaves nothing asked; with a journal, no draw spent.
+        before = self.rng.bit_generator.state if self.journal else None
+        known = self.ledger.asked
         try:
             asked = self._ask(k, among)
-            if asked:
+            if asked and self.journal:
                 self._write(events.asked(among, asked))
         except BaseException:
             self._statistics.restore()
             self.ledger.take_back(self.ledger.asked - known)
-            self.rng.bit_generator.state = before
+            if before is not None:
+                self.rng.bit_generator.state = before
             raise
         return asked
 
@@ -224,9 +224,13 @@ class TreeSearch:
         Raises:
             ProtocolError: the expansion is not pending.
             KeyError: there is no such node.
+            ValueError: it is solved, and `expand_solved` is off.
         """
         expansion = self.ledger.find(expansion_id)
-        parent_id = ROOT if parent_id == ROOT else self.tree[parent_id].id
+        if parent_id != ROOT:
+            parent_id = self.tree[parent_id].id
+            if self.tree[parent_id].solved_public and not self.expand_solved:
+                raise ValueError(f"node {parent_id} is solved, and expand_solved is off")
         self._write(events.redirected(expansion, parent_id))
         self._statistics.restore()
         return self.ledger.move(expansion_id, parent_id)
@@ -348,10 +352,8 @@ class TreeSearch:
 
     def _has_room(self) -> bool:
         """Whether one more expansion may be pending."""
-        waiting = len(self.ledger.pending)
-        if self.max_pending is not None and waiting >= self.max_pending:
-            return False
-        return waiting < self.nodes_left and not self.done
+        most = self.nodes_left if self.max_pending is None else self.max_pending
+        return len(self.ledger.pending) < min(most, self.nodes_left) and not self.done
 
     def _ask(self, k: int, among: tuple[str, ...] | None) -> list[Expansion]:
         asked: list[Expansion] = []
@@ -377,7 +379,7 @@ class TreeSearch:
             pending=pending,
             expand_solved=self.expand_solved,
         )
-        return self.ledger.enter(self.selector.select(view, self.rng))
+        return self.ledger.enter(checked_choice(self.selector.select(view, self.rng), view))
 
     def attach(self, expansion: Expansion, node: Node, tokens: int) -> None:
         """Let a drafted node answer an expansion."""

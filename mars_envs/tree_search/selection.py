@@ -6,6 +6,7 @@ nothing: what was observed lives in the tree and in the `Statistics` that it ask
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -63,3 +64,40 @@ class Selector(Protocol):
     def select(self, view: SearchView, rng: np.random.Generator) -> Choice:
         """Choose a node and an agent, drawing only from `rng`."""
         ...
+
+
+def checked_choice(choice: object, view: SearchView) -> Choice:
+    """Return what a selector chose, if it may be chosen.
+
+    Raises:
+        ValueError: it is no choice, or one of an agent or a node that may not be chosen.
+    """
+    if not (isinstance(choice, tuple) and len(choice) == 2):
+        raise ValueError(f"a selector returns Choice(parent_id, agent), got {choice!r}")
+    parent_id, agent = choice
+    if agent not in view.agents:
+        raise ValueError(
+            f"the selector chose the agent {agent!r}; of view.agents it may choose "
+            f"{', '.join(view.agents)}"
+        )
+    if parent_id != ROOT:
+        if not (isinstance(parent_id, int | np.integer) and 0 <= parent_id < len(view.tree)):
+            raise ValueError(
+                f"the selector chose the parent {parent_id!r}; there are the root ({ROOT}) and "
+                f"{len(view.tree)} nodes, counted from 0"
+            )
+        if not view.may_expand(int(parent_id)):
+            raise ValueError(
+                f"the selector chose to refine node {parent_id}, which is solved, and "
+                "expand_solved is off; ask view.may_expand first"
+            )
+    return Choice(int(parent_id), agent)
+
+
+def selector_text(selector: Selector) -> str:
+    """Return what tells a selector from others, and is the same in every process: its `repr`.
+
+    Addresses of objects are left out, so that a class without a `__repr__` is known by its name;
+    its settings are not.
+    """
+    return re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(selector))

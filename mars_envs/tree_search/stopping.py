@@ -69,8 +69,8 @@ class StopRules:
 class Stopwatch:
     """Seconds since `start`, on a clock that can be replaced; they survive copies and pickles.
 
-    A copy goes on from the seconds that had passed, not from the moment at which it started: the
-    clock of another process, or of another day, says something else.
+    A copy runs on. What was pickled goes on, with its next `start`, from the seconds that had
+    passed: the clock of another process, or of another day, says something else.
 
     Args:
         clock: returns seconds from any fixed moment.
@@ -96,6 +96,11 @@ class Stopwatch:
     def later(self, elapsed: float) -> Stopwatch:
         """Return one on the same clock, not started, on which so many seconds have passed."""
         return Stopwatch(self._clock, elapsed)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Stopwatch:
+        twin = Stopwatch(self._clock, self._before)
+        twin._started = self._started
+        return twin
 
     def __getstate__(self) -> dict[str, Any]:
         # Running or not, the copy starts with its next `start`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,17 @@ def test_gaussian_draws_follow_a_scaled_student_t() -> None:
     )
 
 
-@pytest.mark.parametrize("wrong", [lambda: Beta(0.0, 1.0), lambda: Gaussian(tau2=-1.0)])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Beta(0.0, 1.0),
+        lambda: Beta(math.inf, 1.0),
+        lambda: Beta(1e-300, 1e-300),
+        lambda: Gaussian(tau2=-1.0),
+        lambda: Gaussian(m=math.nan),
+        lambda: Gaussian(kappa=math.inf),
+    ],
+)
 def test_impossible_priors_are_refused(wrong: Any) -> None:
     with pytest.raises(ValueError, match="needs"):
         wrong()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mars_envs.errors import ProtocolError
-from mars_envs.tree_search import PRESETS, ROOT, Expansion, TreeSearch
+from mars_envs.tree_search import PRESETS, ROOT, Expansion, SearchView, Statistics, TreeSearch
 
 AGENTS = ["a", "b"]
 
@@ -318,6 +319,60 @@ def test_agents_may_be_asked_for_by_any_iterable() -> None:
 def test_one_asks_for_a_whole_number(k: Any) -> None:
     with pytest.raises(ValueError, match="ask for at least one expansion: k must be at least 1"):
         TreeSearch(AGENTS).ask(k)
+
+
+class Chooses:
+    """A selector that makes these choices, one after the other; an exception is raised."""
+
+    def __init__(self, *choices: Any) -> None:
+        self.choices = list(choices)
+
+    def statistics(self, agents: Sequence[str]) -> Statistics:
+        return Statistics(agents)
+
+    def select(self, view: SearchView, rng: np.random.Generator) -> Any:
+        choice = self.choices.pop(0)
+        if isinstance(choice, Exception):
+            raise choice
+        return choice
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (None, r"a selector returns Choice\(parent_id, agent\), got None"),
+        ((ROOT, "nobody"), "chose the agent 'nobody'; of view.agents it may choose a, b"),
+        ((99, "a"), r"chose the parent 99; there are the root \(-1\) and 1 nodes"),
+        ((0.0, "a"), r"chose the parent 0.0"),
+        ((0, "a"), "chose to refine node 0, which is solved, and expand_solved is off"),
+        (RuntimeError("no model"), "no model"),
+    ],
+)
+def test_a_choice_that_may_not_be_made_is_refused_and_nothing_is_asked(
+    choice: Any, message: str
+) -> None:
+    selector = Chooses((ROOT, "a"), (ROOT, "b"), choice, (ROOT, "b"))
+    search = told(TreeSearch(AGENTS, selector, expand_solved=False), [1.0])
+    before = search.save()
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        search.ask(2)
+    assert search.save() == before
+    assert search.ask() == [Expansion(1, ROOT, "b")]
+
+
+def test_no_expansion_is_moved_to_a_solved_node_that_is_not_to_be_expanded() -> None:
+    search = told(TreeSearch(AGENTS, expand_solved=False, seed=0), [1.0])
+    (expansion,) = search.ask()
+    with pytest.raises(ValueError, match="node 0 is solved, and expand_solved is off"):
+        search.redirect(expansion.id, 0)
+    assert search.pending == (expansion,)
+
+
+def test_a_selector_without_a_repr_is_known_by_its_name() -> None:
+    state = told(TreeSearch(AGENTS, Chooses((ROOT, "a"))), [0.5]).save()
+    assert TreeSearch.load(state, Chooses()).save() == state
+    with pytest.raises(ValueError, match=r"saved with the selector <.*\.Chooses object>; load"):
+        TreeSearch.load(state, "default")
 
 
 def test_asking_for_nothing_is_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 from typing import Any
@@ -93,6 +94,16 @@ def test_a_pickled_stopwatch_goes_on_from_the_seconds_that_had_passed() -> None:
     watch.start()
     twin = pickle.loads(pickle.dumps(watch))
     assert twin.elapsed == 2.0
+
+
+def test_a_copied_stopwatch_runs_on() -> None:
+    clock = Clock()
+    watch = Stopwatch(clock, elapsed=2.0)
+    watch.start()
+    clock.now += 3.0
+    twin = copy.deepcopy(watch)
+    clock.now += 95.0
+    assert twin.elapsed == watch.elapsed == 100.0
 
 
 def test_the_clock_is_not_read_without_a_time_limit() -> None:
