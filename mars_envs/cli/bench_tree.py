@@ -36,6 +36,7 @@ from .console import console, progress
 from .grid import CellLog, Finished, Record, run_grid
 from .judge import open_judge
 from .judged import Verdicts, judge_all
+from .pools import write_pools
 from .probes import probed
 from .runs import alone_in, identity, open_run, write_json
 from .teams import Team, budgets_of, common_tasks, read_teams
@@ -110,6 +111,9 @@ def bench_tree(config: BenchTreeConfig) -> int:
         started = time.monotonic()
         judge = open_judge(config.sandbox, config.workers)
         verdicts = _judge(config, plan, judge, folder)
+        recorded = next((team for team in plan.teams if team.only_replay), None)
+        if recorded is not None:
+            write_pools(folder / "pools.jsonl", recorded, plan.tasks, verdicts.known)
         judged = time.monotonic()
         records, failures = _grow(config, plan, verdicts, judge, folder)
         if not records:

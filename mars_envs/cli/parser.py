@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, get_type_hints
@@ -110,6 +111,9 @@ class _Formatter(DefaultHelpFormatter, argparse.RawDescriptionHelpFormatter):
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Parse `argv` and run the command; errors made on purpose end in one line, not a traceback."""
+    # "module:name" is looked for in the current folder, too; last, so that nothing is shadowed.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
     try:
         settings = build_parser().parse_args(None if argv is None else list(argv))
     except UnicodeDecodeError as error:

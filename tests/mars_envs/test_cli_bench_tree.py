@@ -17,6 +17,7 @@ from mars_envs.cli import main
 from mars_envs.cli.config import BenchTreeConfig
 from mars_envs.cli.teams import budgets_of, read_teams
 from mars_envs.errors import InvalidSetting
+from mars_envs.tree_search import SelectorPolicy, TreeControlEnv, play_control
 
 PROGRAMS = {  # for tasks that ask to print n more than what is read: right; public only; wrong
     "right": "print(int(input()) + {n})",
@@ -94,6 +95,17 @@ def test_a_run_leaves_results_tables_and_a_figure(finished: Path) -> None:
     tables = (finished / "tables.md").read_text()
     assert "| selector | 1 | 2 | 3 | 5 | 7 |" in tables
     assert "narrow, mostly" in tables
+
+
+def test_judged_recordings_are_pools_that_a_learner_can_search(finished: Path) -> None:
+    path = finished / "pools.jsonl"
+    first = json.loads(path.read_text().splitlines()[0])
+    # A program that knows the public test only passes it and is not solved.
+    assert first["pools"]["narrow, mostly"] == [[1.0, False], [0.0, False], [1.0, True]]
+    env = TreeControlEnv(coders=str(path), budget=3)
+    env.reset(seed=0, options={"task": 0})
+    assert env.agents == ("good", "narrow, mostly", "bad")
+    assert play_control(env, SelectorPolicy("best_of_n"), seed=0).nodes == 3
 
 
 def test_results_say_what_they_rest_on(finished: Path) -> None:

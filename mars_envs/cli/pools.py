@@ -1,0 +1,45 @@
+"""Judged recordings as pools, for `TreeControl-v0`: its learner chooses among real outcomes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..judging.base import Verdict
+from ..tasks.code import CodeTask
+from .agents import prompts_of
+from .teams import Team
+from .tree_growth import as_action
+
+
+def write_pools(
+    path: Path, team: Team, tasks: Sequence[CodeTask], known: Mapping[tuple[str, str], Verdict]
+) -> None:
+    """Write what `TreeControlEnv(coders=path)` reads: each task, each agent's judged answers.
+
+    Args:
+        path: the file, JSON lines.
+        team: of recorded agents.
+        tasks: which of theirs.
+        known: verdicts by task id and answer; answers without one are left out.
+    """
+    from trainers.policies.replay import ReplayPolicy
+
+    prefixes = prompts_of(tasks)
+    policies = {
+        agent.label: ReplayPolicy(agent.recordings, prefixes=prefixes, order="recorded")
+        for agent in team.agents
+    }
+    lines = []
+    for task in tasks:
+        pools = {
+            label: [
+                [verdict.score, verdict.solved]
+                for reply in policy.answers(task.task_id)
+                if (verdict := known.get((task.task_id, as_action(reply)))) is not None
+            ]
+            for label, policy in policies.items()
+        }
+        lines.append(json.dumps({"task_id": task.task_id, "pools": pools}, ensure_ascii=False))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
