@@ -11,7 +11,6 @@ This is the only module that imports `sandbox`, and only when something has to b
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
 import os
 import threading
@@ -33,7 +32,7 @@ from .signatures import (
 )
 
 if TYPE_CHECKING:
-    from sandbox import Case, Limits, Report, Sandbox
+    from sandbox import Case, Limits, Program, Report, Sandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,11 +179,12 @@ class CodeJudge:
         memory = task.memory_mb if self.memory_mb is None else self.memory_mb
         return seconds * self.time_factor, memory
 
-    def _run(self, task: CodeTask, program: str) -> tuple[list[Report], list[Report]]:
+    def _run(self, task: CodeTask, program: str) -> tuple[list[Report], list[Report | None]]:
         """Run the public tests, the probes, and if all public tests pass the hidden ones.
 
         Returns:
-            The reports on public and hidden tests, and those on the probes that were run.
+            The reports on public and hidden tests, and those on the probes that were run,
+            None in the place of a probe that cannot be carried.
         """
         package = sandbox_package()
         seconds, memory = self._limits(task)
@@ -198,13 +198,13 @@ class CodeJudge:
             )
             source = package.Program(program)
             reports = [sandbox.grade(source, sandbox_cases(package, task, task.public), limits)]
-            probes: list[Report] = []
+            probes: list[Report | None] = []
             if answered(reports[0].cases):
-                with contextlib.suppress(package.UnsupportedCase):
-                    for cases in _doubling(probe_cases(package, task, self._probes(task))):
-                        probes.append(sandbox.grade(source, cases, limits))
-                        if any(case.status == "time_limit_exceeded" for case in probes[-1].cases):
-                            break
+                for part in _doubling(self._probes(task)):
+                    found = self._run_probes(sandbox, task, source, part, limits)
+                    probes += found
+                    if any(_ran_out_of_time(report) for report in found):
+                        break
             if reports[0].accepted and task.hidden:
                 hidden = sandbox_cases(package, task, task.hidden)
                 reports.append(sandbox.grade(source, hidden, limits, stop_at_first_failure=True))
@@ -217,16 +217,38 @@ class CodeJudge:
             ) from error
         return reports, probes
 
+    def _run_probes(
+        self,
+        sandbox: Sandbox,
+        task: CodeTask,
+        program: Program,
+        probes: Sequence[Probe],
+        limits: Limits,
+    ) -> list[Report | None]:
+        """Run some probes at once; one at a time where one of them cannot be carried."""
+        package = sandbox_package()
+        try:
+            return [sandbox.grade(program, probe_cases(package, task, probes), limits)]
+        except package.UnsupportedCase:
+            if len(probes) == 1:
+                return [None]
+        return [
+            report
+            for probe in probes
+            for report in self._run_probes(sandbox, task, program, [probe], limits)
+        ]
+
     def _probes(self, task: CodeTask) -> tuple[Probe, ...]:
         return task.probes[: self.probes]
 
     def _verdict(
-        self, task: CodeTask, program: str, reports: list[Report], probes: list[Report]
+        self, task: CodeTask, program: str, reports: list[Report], probes: list[Report | None]
     ) -> Verdict:
         public = reports[0]
         seconds, memory = self._limits(task)
         failed = next((report for report in reports if not report.accepted), None)
-        probed = [case for report in probes for case in report.cases]
+        probed = [case for report in probes for case in (report.cases if report else (None,))]
+        ran = [*reports, *filter(None, probes)]
         return Verdict(
             score=public.passed / len(task.public),
             solved=failed is None,
@@ -235,7 +257,7 @@ class CodeJudge:
             public_total=len(task.public),
             feedback=public_feedback(task, public.cases, time_limit_s=seconds, memory_mb=memory),
             program=program,
-            cached=all(report.cached == len(report.cases) for report in reports + probes),
+            cached=all(report.cached == len(report.cases) for report in ran),
             signature=(
                 *signature_of_tests(task.public, public.cases),
                 *signature_of_probes(probed, of=len(self._probes(task))),
@@ -323,11 +345,15 @@ def probe_cases(package: ModuleType, task: CodeTask, probes: Iterable[Probe]) ->
     return [replace(case, assume=assume) for case in cases]
 
 
-def _doubling(cases: Sequence[Case]) -> Iterator[Sequence[Case]]:
-    """Cut cases into parts of 1, 2, 4, ...: few calls, and an early chance to stop."""
+def _ran_out_of_time(report: Report | None) -> bool:
+    return report is not None and any(case.status == "time_limit_exceeded" for case in report.cases)
+
+
+def _doubling(probes: Sequence[Probe]) -> Iterator[Sequence[Probe]]:
+    """Cut probes into parts of 1, 2, 4, ...: few calls, and an early chance to stop."""
     start, size = 0, 1
-    while start < len(cases):
-        yield cases[start : start + size]
+    while start < len(probes):
+        yield probes[start : start + size]
         start, size = start + size, 2 * size
 
 

@@ -52,6 +52,7 @@ def extract_program(reply: str) -> Extraction:
     A fenced program comes back character for character, without the line end before the closing
     fence; an indented block loses the indentation of its fence.
     """
+    reply = reply.removeprefix("\ufeff")  # a byte order mark
     found = _extract(reply)
     if found.program is None and "\\n" in reply and "\n" not in reply.strip():
         return _extract(_ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), reply))

@@ -43,6 +43,7 @@ class Scanner:
         self.blocks: list[Block] = []
         self.prose: list[str] = []
         self._position = 0
+        self._stop = -1  # the end of the current line
         self._last_close = reply.rfind(_THINK_END)
         self._began = False  # whether anything but white space stood before the current line
         while self._position < len(reply):
@@ -50,7 +51,9 @@ class Scanner:
 
     def _read_line(self) -> None:
         start = self._position
-        stop = _line_end(self.reply, start)
+        if start > self._stop:  # a line of many tags is read in many parts
+            self._stop = _line_end(self.reply, start)
+        stop = self._stop
         opening = OPENING.fullmatch(self.reply, start, stop)
         if opening is not None and not (opening[2][0] == "`" and "`" in opening[3]):
             self._position = stop + 1
@@ -83,6 +86,7 @@ class Scanner:
             # The chat template had opened the reasoning, so all that came before belongs to it.
             self.blocks.clear()
             self.prose.clear()
+            closed = self.reply.rfind(_THINK_END, start, stop if opened < 0 else opened)
             self._position = closed + len(_THINK_END)
             return True
         if opened < 0:

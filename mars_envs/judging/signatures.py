@@ -43,25 +43,29 @@ def signature_of_tests(
     )
 
 
-def signature_of_probes(outcomes: Iterable[DigestedOutcome], *, of: int) -> tuple[str, ...]:
+def signature_of_probes(outcomes: Iterable[DigestedOutcome | None], *, of: int) -> tuple[str, ...]:
     """Return one digest per probe, of the answer, or of why there was none.
 
     A probe has no right answer, so `accepted` and `wrong_answer` mean the same: it was answered.
-    The last of the `of` probes may have no outcome: a program that answers no public test is not
-    probed, and one that runs out of time is probed no further.
+    One that the sandbox cannot carry has None as its outcome. The last of the `of` probes may have
+    no outcome: a program that answers no public test is not probed, and one that runs out of time
+    is probed no further.
     """
-    digests = [
-        _digest("answered", outcome.digest)
-        if str(outcome.status) in _ANSWERS
-        else _digest(str(outcome.status), _exception(outcome))
-        for outcome in outcomes
-    ]
-    return (*digests, *[_digest("not_run", "")] * (of - len(digests)))
+    digests = [_of_probe(outcome) for outcome in outcomes]
+    return (*digests, *[_of_probe(None)] * (of - len(digests)))
 
 
 def answered(outcomes: Iterable[DigestedOutcome]) -> bool:
     """Whether a program came to an answer, right or wrong, on any test."""
     return any(str(outcome.status) in _ANSWERS for outcome in outcomes)
+
+
+def _of_probe(outcome: DigestedOutcome | None) -> str:
+    if outcome is None:
+        return _digest("not_run", "")
+    if str(outcome.status) in _ANSWERS:
+        return _digest("answered", outcome.digest)
+    return _digest(str(outcome.status), _exception(outcome))
 
 
 def _said(test: Test, outcome: DigestedOutcome) -> str:

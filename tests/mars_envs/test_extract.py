@@ -157,7 +157,21 @@ def test_any_text_at_all_gives_an_answer(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["```\n", "x\n<think>\n", "</think>\n", "`", "<", "~~~ a\n", "(", "a.", "-", "\\\n"]
+    "unit",
+    [
+        "```\n",
+        "x\n<think>\n",
+        "</think>\n",
+        "`",
+        "<",
+        "~~~ a\n",
+        "(",
+        "a.",
+        "-",
+        "\\\n",
+        "</think>",
+        "<think></think>",
+    ],
 )
 def test_the_time_is_linear_in_the_length(unit: str) -> None:
     begin = time.process_time()
@@ -178,3 +192,19 @@ def test_warnings_of_the_parser_neither_leak_nor_count_as_errors() -> None:
         assert is_program("print('\\d')")
         assert warnings.filters == before
     assert all(issubclass(warning.category, DeprecationWarning) for warning in caught)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "print(0)</think>a</think>```python\nprint(1)\n```",
+        "x</think>y<think>z</think>\n```python\nprint(1)\n```",
+        "</think></think><think>```\nprint(2)\n```</think>\n```python\nprint(1)\n```",
+    ],
+)
+def test_a_line_may_hold_many_tags_of_reasoning(reply: str) -> None:
+    assert extract_program(reply).program == "print(1)"
+
+
+def test_a_byte_order_mark_hides_no_fence() -> None:
+    assert extract_program("\ufeff```python\nprint(1)\n```").program == "print(1)"

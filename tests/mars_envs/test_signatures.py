@@ -166,6 +166,18 @@ def test_a_program_that_runs_out_of_time_is_probed_no_further(judge: CodeJudge) 
     assert same == [True, True, True, False, True, False]
 
 
+def test_a_probe_that_cannot_be_carried_leaves_the_others(judge: CodeJudge) -> None:
+    nested = "[" * 500 + "]" * 500  # deeper than values are carried
+    inputs = ("2", nested, "3", "4")
+    probes = tuple(Probe(name=str(n), input=text) for n, text in enumerate(inputs))
+    task = replace(ASSERTS, probes=probes)
+    double = signature(judge, task, "def f(n): return 2 * n")
+    other = signature(judge, task, "def f(n): return 2 * n if n < 4 else -n")
+    same = [mine == theirs for mine, theirs in zip(double, other, strict=True)]
+    assert same == [True, True, True, True, False]
+    assert len({*double[1:]}) == 4
+
+
 def test_a_program_that_answers_no_test_is_not_probed(judge: CodeJudge) -> None:
     verdict = judged(judge, STDIO, "n = int(input())\nassert n < 1\nprint(n)")
     assert verdict.signature[2] == verdict.signature[3]
