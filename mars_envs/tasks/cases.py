@@ -136,9 +136,13 @@ def seconds(record: Record, field: str) -> float:
 
 
 def texts(record: Record, *fields: str) -> dict[str, str]:
-    """Return the fields that hold a text or a number, as texts: for the `meta` of a task."""
+    """Return the fields that hold a text or a number, as texts: for the `meta` of a task.
+
+    Raises:
+        InvalidTask: a text holds lone surrogates.
+    """
     return {
-        field: str(value)
+        field: record.text(field) if isinstance(value, str) else str(value)
         for field in fields
         if isinstance(value := record.data.get(field), str | int | float)
         and str(value).strip()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import stat
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -35,7 +37,7 @@ def read_records(path: Path, *, language: str = "en") -> Iterator[Record | Inval
     Raises:
         InvalidTask: there is nothing to read.
     """
-    if path.is_dir():
+    if os.path.isdir(path):  # which says no where `Path.is_dir` may raise
         yield from _read_folder(path, language)
     else:
         yield from _read_file(path, _stem(path), language)
@@ -55,7 +57,10 @@ def jsonable(value: Any) -> Any:
 
 
 def _stem(path: Path) -> str:
-    return path.name.split(".")[0] or path.name
+    """Return the name of a file without its suffix, as text that UTF-8 can encode."""
+    name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    known = [suffix for suffix in SUFFIXES if name.lower().endswith(suffix)]
+    return name.removesuffix(name[-len(max(known, key=len)) :] if known else path.suffix) or name
 
 
 def _read_folder(folder: Path, language: str) -> Iterator[Record | InvalidTask]:
@@ -63,14 +68,21 @@ def _read_folder(folder: Path, language: str) -> Iterator[Record | InvalidTask]:
         yield from kattis_package.read(folder, folder.resolve().name, language=language)
         return
     found = False
+    names: set[str] = set()
     for path in _below(folder):
         found = True
-        origin = path.relative_to(folder).as_posix()
+        if isinstance(path, InvalidTask):
+            yield path
+            continue
+        whole = path.relative_to(folder)
         if path.is_dir():
-            yield from kattis_package.read(path, origin, language=language)
-        else:
-            name = origin[: len(origin) - len(path.name)] + _stem(path)
-            yield from _read_file(path, name, language)
+            names.add(whole.as_posix())
+            yield from kattis_package.read(path, whole.as_posix(), language=language)
+            continue
+        name = whole.with_name(_stem(path)).as_posix()
+        name = whole.as_posix() if name in names else name  # train.json, train.jsonl
+        names.add(name)
+        yield from _read_file(path, name, language)
     if not found:
         raise InvalidTask(
             f"{folder}: expected a folder with {', '.join(SUFFIXES)} files or with problem "
@@ -78,18 +90,36 @@ def _read_folder(folder: Path, language: str) -> Iterator[Record | InvalidTask]:
         )
 
 
-def _below(folder: Path) -> Iterator[Path]:
-    """Yield packages and data files below a folder, by name, nothing from within a package."""
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith("."):
-            continue
-        if path.is_dir():
-            if kattis_package.is_package(path):
+def _below(folder: Path) -> Iterator[Path | InvalidTask]:
+    """Yield packages and data files below a folder, by name, nothing from within a package.
+
+    What cannot be read comes as the error it is: a link that leads nowhere is no reason to stop.
+    """
+    waiting = [folder]
+    while waiting:
+        path = waiting.pop()
+        try:
+            if path == folder or (path.is_dir() and not kattis_package.is_package(path)):
+                if path == folder or not path.is_symlink():  # which might lead back up
+                    waiting += sorted(_shown(path), reverse=True)
+            elif path.is_dir():
                 yield path
-            elif not path.is_symlink():  # which might lead back up
-                yield from _below(path)
-        elif path.name.lower().endswith(SUFFIXES):
-            yield path
+            elif path.name.lower().endswith(SUFFIXES):
+                _check_regular(path)
+                yield path
+        except OSError as error:
+            yield _unreadable(path, error)
+
+
+def _shown(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if not path.name.startswith(".")]
+
+
+def _check_regular(path: Path) -> None:
+    """Check that a file can be opened; opening a pipe would wait for its writer, for ever."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError("it is no regular file")
+    path.open("rb").close()
 
 
 def _read_file(path: Path, origin: str, language: str) -> Iterator[Record | InvalidTask]:
@@ -108,11 +138,8 @@ def _open(path: Path) -> IO[bytes] | gzip.GzipFile:
         if path.name.lower().endswith(".gz"):
             return gzip.open(path, "rb")
         return path.open("rb")
-    except OSError as error:
-        raise InvalidTask(
-            f"cannot read the task file {path}: {error.strerror or error}; check the path (it is "
-            "relative to the current folder)"
-        ) from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
 
 
 def _read_lines(path: Path, origin: str) -> Iterator[Record | InvalidTask]:
@@ -219,6 +246,13 @@ def _read_parquet(path: Path, origin: str) -> Iterator[Record | InvalidTask]:
             f"{path}, row {number + 1}: expected a parquet file, got one that cannot be read "
             f"({error}); download or write it again"
         )
+
+
+def _unreadable(path: Path, error: Exception) -> InvalidTask:
+    return InvalidTask(
+        f"cannot read the task file {path}: {getattr(error, 'strerror', None) or error}; check the "
+        "path (it is relative to the current folder)"
+    )
 
 
 def _broken(path: Path, line: int, error: Exception) -> InvalidTask:

@@ -3,7 +3,7 @@
 A test is `{"kind": "stdio", "name", "input", "expected"}`, `{"kind": "assert", "name", "body"}` or
 `{"kind": "call", "name", "arguments", "expected"}`, perhaps with `alternatives`, a probe `{"name",
 "input"}`; `task_id`, `statement` and `public` are needed, everything else has the defaults of
-`CodeTask`.
+`CodeTask`; but a task without hidden tests is an `oracle` one, unseen, unless it says otherwise.
 """
 
 from __future__ import annotations
@@ -76,11 +76,13 @@ def task_from_record(record: Record) -> CodeTask:
     if record.has("meta"):
         child = record.child("meta")
         meta = {key: child.text(key) for key in child.data}
+    hidden = tuple(_test(child) for child in record.children("hidden", required=False))
+    oracle = record.flag("oracle", not hidden)
     return CodeTask(
         task_id=record.filled("task_id"),
         statement=record.filled("statement"),
         public=tuple(_test(child) for child in record.children("public")),
-        hidden=tuple(_test(child) for child in record.children("hidden", required=False)),
+        hidden=hidden,
         entry_point=record.text("entry_point") if record.has("entry_point") else None,
         helpers=record.text("helpers", ""),
         rule=_rule(record.child("rule")) if record.has("rule") else OutputRule(),
@@ -92,8 +94,8 @@ def task_from_record(record: Record) -> CodeTask:
         groups=tuple(_group(child) for child in record.children("groups", required=False)),
         time_limit_s=record.number("time_limit_s", 2.0),
         memory_mb=int(record.number("memory_mb", 512)),
-        oracle=record.flag("oracle", False),
-        show_tests=record.flag("show_tests", True),
+        oracle=oracle,
+        show_tests=record.flag("show_tests", not oracle),
         meta=meta,
     )
 
@@ -101,7 +103,8 @@ def task_from_record(record: Record) -> CodeTask:
 def save_tasks(path: str | Path, tasks: Iterable[CodeTask]) -> None:
     """Write tasks as a file that `load_tasks` reads."""
     lines = (json.dumps(task_to_json(task), ensure_ascii=False) + "\n" for task in tasks)
-    Path(path).write_text("".join(lines), encoding="utf-8")
+    # Encoded before the file is opened, which empties it: an error leaves it as it was.
+    Path(path).write_bytes("".join(lines).encode("utf-8"))
 
 
 def _test_to_json(test: Test) -> dict[str, Any]:
@@ -154,7 +157,7 @@ def _rule(record: Record) -> OutputRule:
         kind=cast(Literal["lines", "tokens", "auto"], kind),
         case_sensitive=record.flag("case_sensitive", True),
         space_change_sensitive=record.flag("space_change_sensitive", False),
-        float_abs=record.number("float_abs") if record.has("float_abs") else None,
-        float_rel=record.number("float_rel") if record.has("float_rel") else None,
+        float_abs=record.amount("float_abs") if record.has("float_abs") else None,
+        float_rel=record.amount("float_rel") if record.has("float_rel") else None,
         order=cast(Literal["given", "outer", "any"], order),
     )

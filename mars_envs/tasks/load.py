@@ -94,12 +94,17 @@ def load_tasks(
     if not isinstance(source, str | os.PathLike):
         return _checked(source, "the tasks passed in", options)
     text = os.fspath(source)
-    if "?" in text and not Path(text).exists():
+    if not text.strip():
+        raise InvalidTask(
+            f"expected the name of a source of tasks, got {text!r}; name a file or a folder (`.` "
+            "is the current one), or a built-in family, tiny_code"
+        )
+    if "?" in text and not os.path.exists(text):
         text, _, query = text.partition("?")
         options = with_query(options, query)
     if text == "tiny_code" or text.startswith("tiny_code:"):
         return _built_in(text)[: options.limit]
-    if is_importable(text) and not text.startswith(PREFIX) and not Path(text).exists():
+    if is_importable(text) and not text.startswith(PREFIX) and not os.path.exists(text):
         return _from_callable(text, options)
     tasks, problems = read_tasks(text, options)
     if problems and (options.on_error != "skip" or not tasks):

@@ -75,6 +75,8 @@ class PackageFiles:
         real = Path(os.path.realpath(place))  # `resolve` would raise on a link to itself
         if self._real is None or not real.is_relative_to(self._real):
             raise self.error(file, "a link to a file of the package", fix="put the file there")
+        if real.exists() and not real.is_file():
+            raise self.error(file, "a regular file", fix="remove it")  # a pipe would block
         try:
             return place.read_bytes()
         except OSError as error:

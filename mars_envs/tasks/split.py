@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 
 from .code import CodeTask
 
@@ -52,7 +52,7 @@ def in_window(
     """Whether a task is of a difficulty and from a window of days, both ends included.
 
     Args:
-        task: one without a date, or with another, is in no window.
+        task: one without a date (in `meta`, as in 2025-01-31), or with another, is in no window.
         start: the first day; None: any.
         end: the last day; None: any.
         difficulty: in the words of the data set, whatever their case; empty: any.
@@ -61,8 +61,8 @@ def in_window(
         return False
     if start is None and end is None:
         return True
-    text = task.meta.get("date")
-    if text is None:
+    try:
+        day = datetime.fromisoformat(task.meta.get("date", "")).date()
+    except ValueError:
         return False
-    day = date.fromisoformat(text)
     return (start is None or start <= day) and (end is None or day <= end)

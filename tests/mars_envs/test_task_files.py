@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 import logging
 import os
+import sys
 import tracemalloc
 import zipfile
 from datetime import datetime
@@ -234,3 +236,74 @@ def test_an_archive_without_a_package_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.zip").write_bytes(b"no archive")
     with pytest.raises(InvalidTask, match=r"expected a zip archive .*File is not a zip file"):
         load_tasks(tmp_path / "t.zip")
+
+
+def test_only_the_suffix_of_a_file_is_left_out_of_ids(tmp_path: Path) -> None:
+    for name in ("part.1.jsonl", "part.2.jsonl", "train.json", "train.jsonl"):
+        (tmp_path / name).write_text(lines(record(None)))
+    assert ids(tmp_path) == ["part.1/1", "part.2/1", "train/1", "train.jsonl/1"]
+    assert ids(tmp_path / "part.2.jsonl") == ["part.2/1"]
+
+
+def test_links_and_pipes_in_a_folder_are_bad_records(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "b.jsonl").write_text(lines(record("b")))
+    (tmp_path / "a.jsonl").symlink_to("nothing")
+    (tmp_path / "c.jsonl").symlink_to("c.jsonl")
+    os.mkfifo(tmp_path / "d.zip")  # to open it would be to wait for a writer
+    (tmp_path / "up").symlink_to("..")
+    with caplog.at_level(logging.WARNING, "mars_envs"):
+        assert ids(tmp_path, on_error="skip") == ["b"]
+    assert "left out 3 of 4 records" in caplog.text
+    with pytest.raises(InvalidTask, match=r"a.jsonl: No such(.|\n)*c.jsonl: Too many(.|\n)*no reg"):
+        load_tasks(tmp_path)
+
+
+def test_folders_may_be_nested_deeper_than_calls(tmp_path: Path) -> None:
+    """200 folders, with room for 150 calls: deeper ones pytest itself could not remove."""
+    folder = tmp_path.joinpath(*["a"] * 200)
+    folder.mkdir(parents=True)
+    (folder / "t.jsonl").write_text(lines(record("deep")))
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 150)
+    try:
+        assert ids(tmp_path) == ["deep"]
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("", "expected the name of a source of tasks, got ''"),
+        ("a\0b", "cannot read the task file a\0b: embedded null byte"),
+        ("a" * 5000, "File name too long"),
+        ("a" * 5000 + "?limit=1", "File name too long"),
+    ],
+    ids=["empty", "a null byte", "too long", "too long, with options"],
+)
+def test_a_source_that_cannot_be_a_path_is_refused(source: str, message: str) -> None:
+    with pytest.raises(InvalidTask, match=message):
+        load_tasks(source)
+
+
+def test_a_date_that_is_none_is_in_no_window(tmp_path: Path) -> None:
+    rest = {"statement": "s", "public": [{"name": "p", "input": "", "expected": ""}]}
+    dates = {"a": "yesterday", "b": "2025-01-31", "c": "2025-02-01T12:00:00"}
+    path = tmp_path / "t.jsonl"
+    path.write_text(lines(*({"task_id": k, **rest, "meta": {"date": d}} for k, d in dates.items())))
+    assert ids(path, start_date="2025-01-31") == ["b", "c"]
+    assert ids(path, end_date="2025-01-31") == ["b"]
+
+
+def test_ids_from_file_names_are_text(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff.jsonl")).write_text(lines(record(None)))
+    assert ids(tmp_path) == ["\ufffd/1"]
+
+
+def test_lone_surrogates_in_what_goes_into_meta_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(lines(record("a", difficulty="\ud800")))
+    with pytest.raises(InvalidTask, match=r"field `difficulty`: expected text that UTF-8 can"):
+        load_tasks(path)

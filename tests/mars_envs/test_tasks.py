@@ -107,8 +107,12 @@ def test_saved_tasks_are_loaded_again(tmp_path: Path) -> None:
     assert tuple(load_tasks(tmp_path / "t.jsonl")) == (TASK,)
 
 
+UNSEEN = replace(TASK, oracle=True, show_tests=False)
+"""What a line without hidden tests is."""
+
+
 def test_three_fields_make_a_task(tmp_path: Path) -> None:
-    assert tuple(load_tasks(str(write(tmp_path / "t.jsonl", LINE)))) == (TASK,)
+    assert tuple(load_tasks(str(write(tmp_path / "t.jsonl", LINE)))) == (UNSEEN,)
 
 
 def test_tasks_pass_through() -> None:
@@ -123,7 +127,7 @@ def test_a_module_function_makes_tasks(monkeypatch: pytest.MonkeyPatch, tmp_path
     )
     write(tmp_path / "t.jsonl", LINE)
     monkeypatch.syspath_prepend(tmp_path)
-    assert tuple(load_tasks("my_made_tasks:make")) == (TASK,)
+    assert tuple(load_tasks("my_made_tasks:make")) == (UNSEEN,)
     with pytest.raises(InvalidTask, match="expected at least one task, got none"):
         load_tasks("my_made_tasks:empty")
     with pytest.raises(InvalidTask, match="is a int; expected a function that returns tasks"):
@@ -275,3 +279,33 @@ def test_options_are_checked() -> None:
         ValueError, match="format must be auto, code_task, humaneval, humanevalpack"
     ):
         load_tasks([TASK], format="codecontests")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fields", "oracle", "show_tests"),
+    [
+        ({}, True, False),
+        ({"hidden": LINE["public"]}, False, True),
+        ({"oracle": False}, False, True),
+        ({"show_tests": True}, True, True),
+    ],
+)
+def test_a_task_without_hidden_tests_is_an_unseen_oracle_one_unless_it_says_otherwise(
+    tmp_path: Path, fields: dict[str, Any], oracle: bool, show_tests: bool
+) -> None:
+    task = load_tasks(str(write(tmp_path / "t.jsonl", LINE | fields)))[0]
+    assert (task.oracle, task.show_tests) == (oracle, show_tests)
+
+
+def test_tolerances_of_zero_are_loaded_again(tmp_path: Path) -> None:
+    exact = replace(TASK, rule=OutputRule(float_abs=0.0, float_rel=0.0))
+    save_tasks(tmp_path / "t.jsonl", [exact])
+    assert tuple(load_tasks(tmp_path / "t.jsonl")) == (exact,)
+
+
+def test_a_task_that_cannot_be_saved_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    save_tasks(path, [TASK])
+    with pytest.raises(UnicodeEncodeError):
+        save_tasks(path, [TASK, replace(TASK, task_id="\ud800")])
+    assert tuple(load_tasks(path)) == (TASK,)
