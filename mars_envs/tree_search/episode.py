@@ -7,7 +7,6 @@ that raises leaves the episode as it was.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,11 +23,12 @@ from .feedback_level import FeedbackLevel, parent_view
 from .infos import Info, LastAction, episode_facts, node_facts, own_facts, request_facts
 from .node_table import NodeTable
 from .prose_prompts import excerpt
-from .search import TreeSearch
+from .search import Mark, TreeSearch
 from .selection import Expansion
 from .sources import PromptsHandle
 from .tokens import TokenCounter, counted
 from .tree import ROOT, Node
+from .verdicts import check_verdict
 
 FEATURES = 5
 
@@ -70,6 +70,17 @@ class _Request:
     prompt: str | None = field(default=None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A moment of an episode that `Episode.undo` can go back to."""
+
+    search: Mark
+    cycles: int
+    requests: Mapping[str, _Request]
+    size: int
+    last: Mapping[str, LastAction]
+
+
 class Episode:
     """One tree of one task in the making.
 
@@ -84,10 +95,7 @@ class Episode:
         self.search = search
         self.cycles = 0
         self._rules = rules
-        self._table = NodeTable(rules.budget, rules.agents)
-        self._candidates = Shortlist(
-            expand_solved=search.expand_solved, by_score=rules.feedback_level != "none"
-        )
+        self._table, self._candidates = self._empty()
         self._requests: dict[str, _Request] = {}
         self._size = 0  # of the tree when agents were asked: the nodes that they may choose
         self._last = {agent: LastAction() for agent in search.agents}
@@ -142,13 +150,10 @@ class Episode:
             agent -> its new node.
 
         Raises:
-            ValueError: a score is not a number in [0, 1]; nothing has changed.
+            ValueError: a verdict is none (see `verdicts`); nothing has changed.
         """
         for agent, (_, verdict) in outcomes.items():
-            if not (math.isfinite(verdict.score) and 0.0 <= verdict.score <= 1.0):
-                raise ValueError(
-                    f"a judge must give scores in [0, 1], got {verdict.score!r} for {agent}"
-                )
+            check_verdict(verdict, agent)
         nodes: dict[str, Node] = {}
         for agent in self.asked:
             if agent not in outcomes:
@@ -163,9 +168,7 @@ class Episode:
             node = self.search.tell(expansion.id, verdict, answer.text, answer.tokens)
             assert node is not None  # its expansion was pending
             nodes[agent] = node
-            self._table.add(node)
-            if self._rules.agent_selects:
-                self._candidates.add(node)
+            self._enter(node)
             self._last[agent] = LastAction(
                 node=node,
                 tokens=answer.tokens,
@@ -188,6 +191,27 @@ class Episode:
         self.search.fail(request.expansion.id, reason)
         if permanent:
             self.search.retire(agent)
+
+    def mark(self) -> Moment:
+        """Return what `undo` needs to come back to this moment."""
+        return Moment(
+            search=self.search.mark(),
+            cycles=self.cycles,
+            requests=dict(self._requests),
+            size=self._size,
+            last=dict(self._last),
+        )
+
+    def undo(self, moment: Moment) -> None:
+        """Go back to a moment, in time linear in the tree."""
+        self.search.undo(moment.search)
+        self.cycles = moment.cycles
+        self._requests = dict(moment.requests)
+        self._size = moment.size
+        self._last = dict(moment.last)
+        self._table, self._candidates = self._empty()
+        for node in self.search.tree:
+            self._enter(node)
 
     def infos(self, stop_reason: str) -> dict[str, Info]:
         """Return every agent's info, made afresh; the reason is empty while the episode runs."""
@@ -229,6 +253,18 @@ class Episode:
     def state(self) -> NDArray[np.float32]:
         """Return the tree as numbers: [budget + 1, 6], see `node_table`."""
         return self._table.array()
+
+    def _empty(self) -> tuple[NodeTable, Shortlist]:
+        """Return the views of a tree without nodes."""
+        rules = self._rules
+        return NodeTable(rules.budget, rules.agents), Shortlist(
+            expand_solved=self.search.expand_solved, by_score=rules.feedback_level != "none"
+        )
+
+    def _enter(self, node: Node) -> None:
+        self._table.add(node)
+        if self._rules.agent_selects:
+            self._candidates.add(node)
 
     def _expansion(self, agent: str) -> Expansion | None:
         request = self._requests.get(agent)

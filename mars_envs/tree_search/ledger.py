@@ -69,6 +69,14 @@ class Ledger:
         self._settle(expansion)
         self.abandoned[expansion.id] = reason
 
+    def undo(self, asked: int, pending: Mapping[int, Expansion]) -> None:
+        """Go back to when so many were asked for, and these were pending."""
+        for settled in (self.told, self.abandoned):
+            for expansion_id in [i for i in reversed(settled) if i >= asked or i in pending]:
+                del settled[expansion_id]
+        self.asked, self.pending = asked, dict(pending)
+        self.waiting = Counter(item.agent for item in pending.values())
+
     def _settle(self, expansion: Expansion) -> None:
         del self.pending[expansion.id]
         self.waiting[expansion.agent] -= 1

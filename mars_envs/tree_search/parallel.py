@@ -118,9 +118,9 @@ class ParallelTreeSearchEnv(
             self._episode.cycles += 1
             ending = self._ask(len(self.agents))
             infos = self._infos(ending)
+            observations = self._observations()
         rewards = dict.fromkeys(self.agents, 0.0)
         rewards.update({agent: 1.0 for agent, node in nodes.items() if node.solved})
-        observations = self._observations()
         terminations = dict.fromkeys(self.agents, ending.terminated)
         truncations = dict.fromkeys(self.agents, ending.truncated)
         if ending.over:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,18 @@ from .tree import ROOT, Node, SearchTree
 
 EventSink = Callable[[Mapping[str, Any]], None]
 """Takes one change of a search, as plain data, before anyone can act on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A moment of a search that `TreeSearch.undo` can go back to."""
+
+    nodes: int
+    tokens: int
+    asked: int
+    pending: Mapping[int, Expansion]
+    agents: tuple[str, ...]
+    generator: Mapping[str, Any]
 
 
 class TreeSearch:
@@ -307,6 +320,35 @@ class TreeSearch:
         self.check_agent(agent)
         self._write(events.retired(agent))
         self._unretired = tuple(name for name in self._unretired if name != agent)
+
+    def mark(self) -> Mark:
+        """Return what `undo` needs to come back to this moment; takes constant time."""
+        return Mark(
+            nodes=len(self.tree),
+            tokens=self.tokens,
+            asked=self.ledger.asked,
+            pending=dict(self.ledger.pending),
+            agents=self._unretired,
+            generator=self.rng.bit_generator.state,
+        )
+
+    def undo(self, mark: Mark) -> None:
+        """Go back to a moment, in time linear in the tree. Clocks run on, and a journal is not cut.
+
+        `tree` is another object afterwards.
+        """
+        kept = list(self.tree)[: mark.nodes]
+        self.tree = SearchTree()
+        # Made anew: a selector that raised may have left it half way.
+        self._statistics = self.selector.statistics(self.agents)
+        for node in kept:
+            self.tree.attach(node)
+            self.observe(node)
+        self._answer = (0, None)
+        self.tokens = mark.tokens
+        self.ledger.undo(mark.asked, mark.pending)
+        self._unretired = mark.agents
+        self.rng.bit_generator.state = mark.generator
 
     def save(self) -> dict[str, Any]:
         """Return the whole state, random generator included, as plain data for `json.dumps`.

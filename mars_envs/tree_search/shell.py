@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -276,16 +275,13 @@ class TreeShell:
     def _all_or_nothing(self) -> Iterator[None]:
         """Put the episode back where it was if anything raises.
 
-        Once the verdicts are there, only a reward model can.
+        Once the verdicts are there, a reward model, a selector or prompts of one's own can.
         """
-        if self._score_fn is None:
-            yield
-            return
-        before = copy.deepcopy(self._episode)
+        before = self._episode.mark()
         try:
             yield
         except BaseException:
-            self._episode = before
+            self._episode.undo(before)
             raise
 
     def _ask(self, k: int) -> Ending:

@@ -283,7 +283,7 @@ class CountsFailures(Rounds):
     """Draws a number before a judge may fail."""
 
     def step(self, actions: Any) -> Any:
-        self._episode.search._rng.random()
+        self._episode.search.rng.random()
         return super().step(actions)
 
 
