@@ -184,6 +184,8 @@ def describe(value: object) -> str:
     match value:
         case None:
             return "null"
+        case int() if value.bit_length() > 1024:  # which Python may refuse to write out
+            return f"a whole number of {value.bit_length()} bits"
         case bool() | int() | float():
             return json.dumps(value)
         case str():

@@ -357,3 +357,9 @@ def test_a_link_to_itself_is_named(tmp_path: Path) -> None:
     (folder / "data" / "secret" / "01.in").symlink_to("01.in")
     with refused(r"p/data/secret/01.in: expected a readable file \(Too many levels of symbolic"):
         load_tasks(folder)
+
+
+def test_a_number_too_long_to_be_written_out_is_named(tmp_path: Path) -> None:
+    text = f"limits: {{memory: 0x{'f' * 5000}}}\n"
+    with refused(r"field `memory_mb`: expected a number above 0, got a whole number of 20000 bits"):
+        load_tasks(package(tmp_path / "p", problem_DOT_yaml=text))
