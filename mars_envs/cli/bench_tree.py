@@ -8,7 +8,6 @@ was killed goes on where it was, and ends with the results of an uninterrupted o
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 import platform
 import shlex
@@ -16,34 +15,30 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidSetting, MarsEnvsError
-from ..judging.base import Verdict
+from ..errors import MarsEnvsError
 from ..judging.code import CodeJudge
-from ..tasks import load_tasks
 from ..tasks.code import CodeTask
-from ..tree_search.consensus import resolve_score_fn
-from ..tree_search.presets import PRESETS, resolve_selector
-from ..tree_search.prompts import resolve_prompts
 from .agents import make_policy, prompts_of
 from .config import BenchTreeConfig
 from .console import console, progress
+from .files import check_output
 from .grid import CellLog, Finished, Record, run_grid
 from .judge import open_judge
 from .judged import Verdicts, judge_all
 from .pools import write_pools
-from .probes import probed
 from .runs import alone_in, identity, open_run, write_json
-from .teams import Team, budgets_of, common_tasks, read_teams
-from .tree_diversity import team_diversity
+from .teams import Team
+from .tree_curves import is_packed
 from .tree_figure import draw
 from .tree_growth import ReplayedTrees, TreeCell, as_action
 from .tree_live import play_trees
+from .tree_plan import Plan, inputs_of, make_plan
+from .tree_recorded import recorded_figures
 from .tree_results import (
     SCHEMA,
     SCHEMA_VERSION,
@@ -55,57 +50,17 @@ from .tree_results import (
 )
 from .tree_tables import Sheet, sheets
 
-SEEDS_AT_ONCE = 50
-"""Trees of one cell at most: what an interruption may cost."""
-
 
 class BenchFailed(MarsEnvsError, RuntimeError):
     """Not one tree could be grown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The grid."""
-
-    teams: Sequence[Team]
-    selectors: Sequence[str]
-    tasks: Sequence[CodeTask]
-    budgets: Mapping[str, Sequence[int]]
-    """Of each team."""
-    baseline: str
-    """The selector that the others are compared with."""
-    seeds: int
-
-    def selectors_of(self, team: Team) -> Sequence[str]:
-        """Return the selectors that a team's trees are grown with.
-
-        The answers of one recorded agent come in the same order whatever is selected, so one
-        selector says it all.
-        """
-        return [self.baseline] if team.is_fixed else self.selectors
-
-    def cells(self) -> dict[str, TreeCell]:
-        """Return all cells by name, in an order that does not depend on anything else."""
-        found = {}
-        for team in self.teams:
-            at_once = SEEDS_AT_ONCE if team.only_replay else 1
-            for selector in self.selectors_of(team):
-                for task in self.tasks:
-                    for first in range(0, self.seeds, at_once):
-                        cell = TreeCell(
-                            team=team.name,
-                            selector=selector,
-                            task_id=task.task_id,
-                            seeds=tuple(range(first, min(first + at_once, self.seeds))),
-                        )
-                        found[cell.name] = cell
-        return found
-
-
 def bench_tree(config: BenchTreeConfig) -> int:
     """Run the grid, or go on with it; exit status 1 if any tree could not be grown."""
+    if config.verdicts:
+        check_output(Path(config.verdicts), option="--verdicts")
     plan = make_plan(config)
-    folder = open_run(config, option="out", inputs=_inputs(config, plan))
+    folder = open_run(config, option="out", inputs=inputs_of(plan))
     console.print(f"run folder: {folder}", markup=False, soft_wrap=True)
     with alone_in(folder, option="out"):
         started = time.monotonic()
@@ -128,90 +83,6 @@ def bench_tree(config: BenchTreeConfig) -> int:
         )
         _show(results, folder)
     return _tell_failures(failures, len(records), folder)
-
-
-def make_plan(config: BenchTreeConfig) -> Plan:
-    """Work out the grid.
-
-    Raises:
-        InvalidSetting: a setting that cannot work.
-        InvalidTask: tasks that cannot be read.
-        TrainersError: recordings that cannot be read.
-    """
-    selectors = _selectors(config.preset)
-    if config.score_fn != "none":
-        resolve_score_fn(config.score_fn)
-    try:
-        resolve_prompts(config.prompts)
-    except (ValueError, ImportError, AttributeError, TypeError) as error:
-        raise InvalidSetting(f"--prompts: {error}") from error
-    teams = read_teams(config.agents, alone=config.alone)
-    budgets_of(config.budgets, None)  # says what is wrong with them before anything is read
-    every = load_tasks(config.tasks, public_tests=config.public_tests)
-    recorded = common_tasks(every, teams)
-    tasks = [task for task in recorded if config.oracle or not task.oracle]
-    console.print(
-        f"{len(recorded)} of {len(every)} tasks"
-        + (" are recorded for every agent" if any(team.only_replay for team in teams) else "")
-        + f"; {sum(task.oracle for task in recorded)} of them have no hidden tests "
-        + f"({'used' if config.oracle else 'left out'})"
-    )
-    if not tasks:
-        raise InvalidSetting(
-            f"all {len(recorded)} tasks have one set of tests only, which would both drive the "
-            "search and decide; use them with --oracle, or give --public-tests"
-        )
-    tasks = tasks[: config.limit]
-    if config.probes:
-        tasks = probed(tasks, config.probes)
-        console.print(f"{sum(bool(task.probes) for task in tasks)} tasks have probes")
-    budgets = {}
-    for team in teams:
-        pool = team.pool(tasks)
-        budgets[team.name] = budgets_of(config.budgets, pool)
-        clipped = [one for one in budgets_of(config.budgets, None) if pool and one > pool]
-        if config.budgets and clipped:
-            console.print(
-                f"{team.name}: {pool} answers are recorded for each task, so its curve ends at "
-                f"{pool} nodes",
-                markup=False,
-            )
-    return Plan(
-        teams=teams,
-        selectors=selectors,
-        tasks=tasks,
-        budgets=budgets,
-        baseline=config.baseline if config.baseline in selectors else selectors[0],
-        seeds=config.seeds,
-    )
-
-
-def _selectors(text: str) -> list[str]:
-    names = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not names:
-        raise InvalidSetting(f"--preset is empty; expected `all`, or some of {', '.join(PRESETS)}")
-    if "all" in names:
-        names = list(dict.fromkeys([*PRESETS, *(name for name in names if name != "all")]))
-    for name in names:
-        try:
-            resolve_selector(name)
-        except (ValueError, ImportError, AttributeError, TypeError) as error:
-            raise InvalidSetting(f"--preset: {error}") from error
-    return names
-
-
-def _inputs(config: BenchTreeConfig, plan: Plan) -> dict[str, str]:
-    """Return what the results depend on besides the settings: contents of files, selectors."""
-    found = {"the set of tasks": _digest(repr(tuple(plan.tasks)).encode("utf-8", "surrogatepass"))}
-    for team in plan.teams:
-        for agent in team.agents:
-            if Path(agent.place).is_file():
-                found[agent.place] = _digest(Path(agent.place).read_bytes())
-    return {**found, **{name: repr(resolve_selector(name)) for name in plan.selectors}}
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def _judge(config: BenchTreeConfig, plan: Plan, judge: CodeJudge, folder: Path) -> Verdicts:
@@ -253,7 +124,13 @@ def _grow(
     """Work through the cells that the folder does not hold; return records and failures."""
     cells = plan.cells()
     log = CellLog(folder / "trees.jsonl")
-    known, damaged = log.resume(cells.keys())
+    found, damaged = log.resume(cells.keys())
+    known = {
+        name: record
+        for name, record in found.items()
+        if is_packed(record, plan.budgets[cells[name].team], len(cells[name].seeds))
+    }
+    damaged += len(found) - len(known)
     if known or damaged:
         console.print(
             f"{len(known)} of {len(cells)} cells were finished before"
@@ -342,7 +219,7 @@ def make_results(
     comparisons += compare_choices(values)
     if len(plan.teams) > 1:
         comparisons += compare_teams(values, plan.teams[0].name)
-    recorded, diversity = _recorded(plan, verdicts)
+    recorded, diversity = recorded_figures(plan, verdicts)
     settings = dataclasses.asdict(config)
     return {
         "schema": SCHEMA,
@@ -354,7 +231,7 @@ def make_results(
             "python": platform.python_version(),
         },
         "settings": identity(settings),
-        "inputs": _inputs(config, plan),
+        "inputs": inputs_of(plan),
         "tasks": [task.task_id for task in plan.tasks],
         "oracle_tasks": sum(task.oracle for task in plan.tasks),
         "seeds": plan.seeds,
@@ -377,38 +254,6 @@ def make_results(
         "failed_cells": len(failures),
         "complete": not failures,
     }
-
-
-def _recorded(plan: Plan, verdicts: Verdicts) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is known of each recorded agent, and of each team, without any search."""
-    from trainers.policies.replay import ReplayPolicy
-    from trainers.statistics import mean_estimate
-
-    prefixes = prompts_of(plan.tasks)
-    agents: dict[str, Any] = {}
-    diversity: dict[str, Any] = {}
-    for team in plan.teams:
-        answers: dict[str, list[tuple[str, Verdict]]] = {task.task_id: [] for task in plan.tasks}
-        for agent in team.agents if team.only_replay else ():
-            policy = ReplayPolicy(agent.recordings, prefixes=prefixes, order="recorded")
-            solved: list[float] = []
-            public: list[float] = []
-            for task in plan.tasks:
-                keys = [(task.task_id, as_action(reply)) for reply in policy.answers(task.task_id)]
-                own = [verdicts.known[key] for key in keys if key in verdicts.known]
-                answers[task.task_id] += [(agent.label, verdict) for verdict in own]
-                if own:
-                    solved.append(sum(verdict.solved for verdict in own) / len(own))
-                    public.append(sum(verdict.score >= 1 for verdict in own) / len(own))
-            samples = [len(agent.recordings[task.task_id]) for task in plan.tasks]
-            agents[agent.label] = {
-                "samples": sum(samples) / len(samples),
-                "pass_at_1": dataclasses.asdict(mean_estimate(solved)),
-                "public": dataclasses.asdict(mean_estimate(public)),
-            }
-        if team.only_replay:
-            diversity[team.name] = team_diversity(answers)
-    return agents, diversity
 
 
 def _show(results: Mapping[str, Any], folder: Path) -> None:

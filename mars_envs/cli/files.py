@@ -36,7 +36,7 @@ def check_input(path: Path, what: str) -> None:
         )
 
 
-def check_output(path: Path) -> Path:
+def check_output(path: Path, *, option: str = "--output") -> Path:
     """Return where to write results that a later run may go on with, which takes a plain file.
 
     A link is followed, since the file is replaced as a whole.
@@ -44,18 +44,18 @@ def check_output(path: Path) -> Path:
     Raises:
         InvalidSetting: it can be no plain file, or its folder is not there.
     """
-    advice = "name a plain file with --output, or leave it out"
+    advice = f"name a plain file with {option}, or leave it out"
     text = os.path.abspath(path)
     if text.startswith(_STREAMS):
-        raise InvalidSetting(f"--output {path}: expected a file, got a stream; {advice}")
+        raise InvalidSetting(f"{option} {path}: expected a file, got a stream; {advice}")
     target = Path(os.path.realpath(path))
     if target.exists():
         mode = target.stat().st_mode
         if not stat.S_ISREG(mode):
-            raise InvalidSetting(f"--output {path}: expected a file, got {_kind(mode)}; {advice}")
+            raise InvalidSetting(f"{option} {path}: expected a file, got {_kind(mode)}; {advice}")
     elif not target.parent.is_dir():
         raise InvalidSetting(
-            f"--output {path}: there is no folder {target.parent}; create it (mkdir -p) or name "
+            f"{option} {path}: there is no folder {target.parent}; create it (mkdir -p) or name "
             "another file"
         )
     return target

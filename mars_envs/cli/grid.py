@@ -59,7 +59,7 @@ class CellLog:
     def resume(self, wanted: Set[str]) -> tuple[dict[str, Record], int]:
         """Return the records of the wanted cells that are there, and the number of damaged lines.
 
-        Damaged lines are gone from the file afterwards.
+        Damaged lines are gone from the file afterwards, and its last line has an end.
 
         Raises:
             OSError: it cannot be read or written.
@@ -73,7 +73,7 @@ class CellLog:
                 found[entry[0]] = entry[1]
             elif line:
                 damaged += 1
-        if damaged:
+        if damaged or lines[-1]:  # a line without an end would swallow the next one
             partial = self.path.with_suffix(".partial")
             partial.write_text("".join(_line(*item) for item in found.items()), encoding="utf-8")
             os.replace(partial, self.path)

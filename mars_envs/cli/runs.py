@@ -61,7 +61,10 @@ def open_run(
     if config.resume:
         return _find(settings, option)
     folder = Path(chosen) if chosen else _free_folder(config.run_name)
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and not folder.is_dir():
+        raise InvalidSetting(f"{_flag(option)} {folder}: expected a folder, got a file")
+    # A run that ended while it wrote its settings has done nothing yet.
+    if folder.exists() and any(path.name != "config.partial" for path in folder.iterdir()):
         raise InvalidSetting(
             f"{folder} is not empty; add --resume to go on with the run in it, or choose another "
             f"folder with {_flag(option)}"

@@ -116,3 +116,17 @@ def pack(curves: Sequence[Curve]) -> dict[str, Any]:
 
 def _bits(outcomes: Iterable[bool]) -> str:
     return "".join(str(int(outcome)) for outcome in outcomes)
+
+
+def is_packed(record: Mapping[str, Any], budgets: Iterable[int], trees: int) -> bool:
+    """Whether a record that was read back is one that `pack` made, of so many trees."""
+    try:
+        return all(
+            len(found["chosen"]) == len(found["any"]) == trees
+            and len(found["scored"]) in (0, trees)
+            and found["sums"].keys() == set(SUMS)
+            and all(len(own) == 3 for own in found["agents"].values())
+            for found in (record["budgets"][str(budget)] for budget in budgets)
+        )
+    except (AttributeError, KeyError, TypeError):
+        return False

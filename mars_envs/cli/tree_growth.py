@@ -16,9 +16,9 @@ from ..judging.base import Verdict
 from ..spaces import TEXT_LIMIT, replace_surrogates
 from ..tasks.code import CodeTask
 from ..tree_search.consensus import resolve_score_fn
-from ..tree_search.final import final_answer
+from ..tree_search.final import ScoreFn, final_answer
 from ..tree_search.search import TreeSearch
-from ..tree_search.tree import Node
+from ..tree_search.tree import Node, SearchTree
 from .grid import CellFailed, Record
 from .tree_curves import Curve, curve, pack
 
@@ -121,10 +121,18 @@ class ReplayedTrees:
         for _ in self._replay(search, cell.task_id, said):
             answers.append(_id(search.answer))
             if model is not None and len(answers) in budgets:
-                scored[len(answers)] = _id(final_answer(search.tree, model))
+                scored[len(answers)] = self._scored(search.tree, model)
         if model is not None and answers:  # the recordings may have come to an end before
-            scored[len(answers)] = _id(final_answer(search.tree, model))
+            scored[len(answers)] = self._scored(search.tree, model)
         return curve(list(search.tree), answers, budgets, scored)
+
+    def _scored(self, tree: SearchTree, model: ScoreFn) -> int:
+        """Return which node a reward model chooses."""
+        try:
+            return _id(final_answer(tree, model))
+        except Exception as error:  # somebody else's code
+            reason = f"{type(error).__name__}: {error}"
+            raise CellFailed(f"--score-fn {self.score_fn} failed with {reason}") from error
 
     def _replay(
         self, search: TreeSearch, task_id: str, said: Mapping[str, Sequence[str]]

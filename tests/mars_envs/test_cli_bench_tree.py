@@ -318,6 +318,9 @@ def test_trees_whose_models_failed_are_told_counted_and_tried_again(
         (["--agents", " ; "], "--agents is empty"),
         (["--agents", "models:/no/such/file"], "cannot read the recordings"),
         (["--out", "/proc/nothing/here"], "/proc/nothing"),
+        (["--out", "/dev/null"], "--out /dev/null: expected a folder, got a file"),
+        (["--verdicts", "/tmp"], "--verdicts /tmp: expected a file, got a folder"),
+        (["--baseline", "nope"], "--baseline: expected one of the selectors of --preset (default,"),
         (["--resume"], "holds no run to resume"),
     ],
 )
@@ -330,6 +333,46 @@ def test_what_cannot_work_is_said_in_one_line(
     assert message in error
     assert "Traceback" not in error
     assert not (place / "unused").exists()
+
+
+def test_a_reward_model_that_fails_is_named(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = command(place, place / "failed", "--preset", "default", "--score-fn", "os:getcwd")
+    assert main(arguments) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "no tree could be grown; the first one because: --score-fn os:getcwd failed" in error
+
+
+def test_a_record_without_its_contents_is_worked_out_again(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = command(place, place / "emptied", "--preset", "default", "--seeds", "2")
+    assert main(arguments) == 0
+    before = results(place / "emptied")
+    log = place / "emptied" / "trees.jsonl"
+    first, *rest = log.read_text().splitlines(keepends=True)
+    name = json.loads(first)["cell"]
+    log.write_text("".join([json.dumps({"cell": name, "record": {}}) + "\n", *rest]))
+    capsys.readouterr()
+    assert main([*arguments, "--resume"]) == 0
+    assert "1 damaged lines are worked out again" in " ".join(capsys.readouterr().out.split())
+    assert results(place / "emptied")["cells"] == before["cells"]
+
+
+def test_a_run_notices_that_a_folder_of_tasks_has_changed(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "tasks"
+    folder.mkdir()
+    (folder / "all.jsonl").write_text((place / "tasks.jsonl").read_text())
+    arguments = command(place, tmp_path / "run", "--preset", "default", "--seeds", "2")
+    arguments += ["--tasks", f"{folder}"]
+    assert main(arguments) == 0
+    changed = (folder / "all.jsonl").read_text().replace('"statement": "', '"statement": "New. ')
+    (folder / "all.jsonl").write_text(changed)
+    assert main([*arguments, "--resume"]) == 2
+    assert "the set of tasks has changed since" in capsys.readouterr().err
 
 
 def test_several_benchmarks_are_drawn_side_by_side(

@@ -70,3 +70,13 @@ def test_two_processes_do_not_work_in_one_folder() -> None:
         alone_in(folder).__enter__()
     with alone_in(folder):
         pass  # free again
+
+
+def test_a_run_that_was_killed_while_it_wrote_its_settings_can_be_started_again(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.partial").write_text('{"seed')
+    folder = open_run(DemoConfig(run_dir="mine"))
+    assert [path.name for path in folder.iterdir()] == ["config.json"]
+    assert open_run(DemoConfig(run_dir="mine", resume=True)) == folder

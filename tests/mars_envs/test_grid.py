@@ -62,6 +62,15 @@ def test_a_log_gives_back_the_wanted_records(tmp_path: Path) -> None:
     assert len(log.resume(CELLS.keys())[0]) == 3
 
 
+def test_a_line_that_lacks_only_its_end_is_kept_and_not_glued_to_the_next(tmp_path: Path) -> None:
+    log = CellLog(tmp_path / "log.jsonl")
+    log.append("cell 1", square(1))
+    log.path.write_bytes(log.path.read_bytes().rstrip(b"\n"))
+    assert log.resume(CELLS.keys()) == ({"cell 1": {"square": 1}}, 0)
+    log.append("cell 2", square(2))
+    assert log.resume(CELLS.keys()) == ({f"cell {n}": square(n) for n in (1, 2)}, 0)
+
+
 @pytest.mark.parametrize(
     "damage",
     [
