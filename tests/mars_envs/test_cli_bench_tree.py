@@ -188,6 +188,7 @@ def test_one_recorded_agent_has_one_curve_whatever_is_selected(finished: Path) -
     assert compared == {"mixed"}
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_changes_nothing(finished: Path, place: Path) -> None:
     out = place / "two-workers"
     assert main(command(place, out, "--alone", "--workers", "2")) == 0
@@ -195,6 +196,7 @@ def test_the_number_of_workers_changes_nothing(finished: Path, place: Path) -> N
     assert (out / "tables.md").read_bytes() == (finished / "tables.md").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_and_ends_with_the_same_results(finished: Path, place: Path) -> None:
     out = place / "killed"
     arguments = command(place, out, "--alone", "--workers", "2")
@@ -429,6 +431,7 @@ def test_settings_have_defaults_that_work() -> None:
     assert (config.preset, config.baseline, config.seeds) == ("all", "best_of_n", 20)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_recorded_generations_of_two_models_are_benchmarked(data_dir: Path, tmp_path: Path) -> None:
     generations = data_dir / "generations"

@@ -157,6 +157,7 @@ def test_the_mask_can_stand_in_the_observation() -> None:
         MaskInObservation(gym.make("CartPole-v1"))
 
 
+@pytest.mark.slow
 def test_where_nothing_matters_every_policy_covers_what_the_formula_says() -> None:
     """In "alike" each of 8 nodes solves with 0.15 times an ease from Beta(2, 1), density 2e."""
     middles = (np.arange(100_000) + 0.5) / 100_000

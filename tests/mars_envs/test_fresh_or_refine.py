@@ -148,6 +148,7 @@ def test_no_order_of_tries_fails_less_often(seed: int) -> None:
     assert failing(chosen, chances) <= min(failing(order, chances) for order in orders) + 1e-12
 
 
+@pytest.mark.slow
 def test_beliefs_are_learned_from_trees_of_any_selector() -> None:
     source = SimulatedTasks({"a": Coder(fresh=0.3, refine=0.6), "b": Coder(fresh=0.6, refine=0.1)})
     for name in ("default", "fresh_or_refine"):
@@ -158,6 +159,7 @@ def test_beliefs_are_learned_from_trees_of_any_selector() -> None:
             assert fitted.of_agent[agent].refine.mean == pytest.approx(coder.refine, abs=0.1)
 
 
+@pytest.mark.slow
 def test_how_much_tasks_differ_is_learned_too() -> None:
     def strength(ease: tuple[float, float] | None) -> float:
         source = SimulatedTasks({"a": Coder(fresh=0.6, refine=0.6)}, ease=ease)

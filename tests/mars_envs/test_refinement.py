@@ -226,6 +226,24 @@ def test_large_trees_are_those_of_the_naive_simulator(order: str, kind: str, bat
     )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.7])
+@pytest.mark.parametrize("kind", ["beta", "gaussian"])
+@pytest.mark.parametrize("order", ["node", "agent"])
+@pytest.mark.parametrize(("budget", "batch", "trees"), [(8, 1, 200), (8, 4, 200), (60, 1, 25)])
+def test_the_grid_of_the_study_is_that_of_the_naive_simulator(
+    budget: int, batch: int, trees: int, order: str, kind: str, p: float
+) -> None:
+    random.seed(3)
+    selector = ORDERS[order](prior=PRIORS[kind])
+    for multiple in (0.0, 0.5, 1.0, 1.4):
+        coders = [(p, multiple * p, 0.9)]
+        assert_alike(
+            [ours(selector, budget, batch, coders, seed) for seed in range(trees)],
+            [naive(order, kind, budget, batch, coders) for _ in range(trees)],
+        )
+
+
 TASKS = 800
 
 
@@ -240,6 +258,7 @@ def covered(selector: str | Selector, refine: float) -> Any:
     return np.array([any(right for _, _, right in tree) for tree in trees], dtype=float)
 
 
+@pytest.mark.slow
 def test_thompson_sampling_wins_where_refinement_is_good_and_loses_where_it_is_not() -> None:
     baseline = coverage("best_of_n", 0.15)
     # 1 - 0.7 ^ 8
@@ -265,6 +284,7 @@ def test_only_the_number_of_fresh_answers_decides_whether_a_tree_fails(selector:
         assert abs(coverage(selector, refine).mean() - expected.mean()) <= 4 * error
 
 
+@pytest.mark.slow
 def test_fitted_to_earlier_trees_a_search_loses_nothing_and_gains_more() -> None:
     for refine in (0.0, 0.15, 0.6):
         source = SimulatedTasks({"0": Coder(fresh=0.3, refine=refine)})

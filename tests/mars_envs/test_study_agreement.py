@@ -57,6 +57,7 @@ def test_chances_are_the_means_over_all_orders(study: ModuleType) -> None:
         assert found.agreement["public tests only"] == pytest.approx(found.latest)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_study_runs_on_recorded_programs(
     study: ModuleType, data_dir: Path, capsys: pytest.CaptureFixture[str]

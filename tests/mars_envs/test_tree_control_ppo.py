@@ -25,6 +25,7 @@ def study(repo_dir: Path) -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_a_short_training_searches_better_than_chance(study: ModuleType, tmp_path: Path) -> None:
     elsewhere = ["--also-on", "no_repair"]
     results = study.main(["--episodes", "100", "--out", str(tmp_path), *elsewhere])

@@ -106,6 +106,7 @@ ODD = st.one_of(
 ROW = st.one_of(st.none(), st.integers(0, 6))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts=st.lists(st.tuples(ODD, ROW), min_size=6, max_size=6), agents=st.booleans())
 def test_whatever_is_written_is_data(texts: list[tuple[str, int | None]], agents: bool) -> None:
@@ -230,6 +231,7 @@ def test_a_thousand_episodes_at_once_are_those_one_after_another(
     assert [trace_of(env) for env in envs] == alone
 
 
+@pytest.mark.slow
 def test_a_thousand_episodes_in_threads_are_those_one_after_another(
     alone: list[tuple[Any, ...]],
 ) -> None:
@@ -248,6 +250,7 @@ def test_a_thousand_episodes_in_threads_are_those_one_after_another(
     assert threading.active_count() == threads
 
 
+@pytest.mark.slow
 def test_the_memory_of_an_environment_is_bounded() -> None:
     """Episodes leave nothing behind, and an environment with a finished tree stays small."""
     tracemalloc.start()

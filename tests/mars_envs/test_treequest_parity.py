@@ -192,6 +192,7 @@ def compare(shapes: ModuleType, order: str, prior: str, nodes: int, trees: tuple
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["node first", "agent first"])
 @pytest.mark.parametrize("prior", ["beta", "gaussian"])
 def test_trees_of_eight_have_treequests_shape(shapes: ModuleType, order: str, prior: str) -> None:
