@@ -9,7 +9,7 @@ from typing import Any
 from .episodes import Player, check_repeats
 from .frames import Frame, TextPolicy, assert_same
 from .moments import Moment, Spaces, state_of
-from .stubs import odd_policy
+from .stubs import assert_speaks, odd_policy
 
 
 def check_text_aec(
@@ -31,6 +31,10 @@ def check_text_aec(
     Raises:
         AssertionError: the first rule that is broken.
     """
+    env = make_env()
+    for agent in env.possible_agents:
+        assert_speaks(policy, env.action_space(agent))
+    env.close()
     check_aec(Player(form=AecForm(policy), info_fields=info_fields), make_env, seeds)
 
 

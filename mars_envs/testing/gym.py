@@ -11,7 +11,7 @@ import gymnasium
 from .episodes import Player, check_repeats
 from .frames import TextPolicy
 from .moments import Moment, Spaces
-from .stubs import odd_policy
+from .stubs import assert_speaks, odd_policy
 
 LEARNER = "the agent"
 """Who acts, in a moment of a Gymnasium environment."""
@@ -38,6 +38,9 @@ def check_text_gym(
     Raises:
         AssertionError: the first rule that is broken.
     """
+    env = make_env()
+    assert_speaks(policy, env.action_space)
+    env.close()
     check_repeats(Player(form=GymForm(policy), info_fields=info_fields), make_env, seeds)
 
 

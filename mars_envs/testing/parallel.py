@@ -10,7 +10,7 @@ from typing import Any
 from .episodes import Player, check_repeats
 from .frames import Frame, TextPolicy, assert_same
 from .moments import Moment, Spaces, state_of
-from .stubs import odd_policy
+from .stubs import assert_speaks, odd_policy
 
 _FAILING_ROUND = 1
 
@@ -37,6 +37,10 @@ def check_text_parallel(
     Raises:
         AssertionError: the first rule that is broken.
     """
+    env = make_env()
+    for agent in env.possible_agents:
+        assert_speaks(policy, env.action_space(agent))
+    env.close()
     check_parallel(Player(form=ParallelForm(policy), info_fields=info_fields), make_env, seeds)
 
 

@@ -88,6 +88,19 @@ def odd_policy(agent: str, observation: Any, info: Mapping[str, Any], turn: int)
     return ODD_TEXTS[turn % len(ODD_TEXTS)]
 
 
+def assert_speaks(policy: Any, action_space: Any) -> None:
+    """Check that the default policy may be sent to an environment.
+
+    Raises:
+        AssertionError: its space holds no usual texts, and no other policy was given.
+    """
+    assert policy is not odd_policy or action_space.contains(ODD_TEXTS[0]), (
+        f"the action space {action_space!r:.200} does not hold the text {ODD_TEXTS[0]!r}, which "
+        "the check says by default; widen it to UnicodeText, or pass policy=, a callable of "
+        "(agent, observation, info, turn) that returns actions of your space"
+    )
+
+
 def odd_partner(observation: Any, info: Mapping[str, Any]) -> str:
     """Play a partner of `SingleAgentView` with an odd text for every number of nodes."""
     return ODD_TEXTS[int(info["nodes_left"]) % len(ODD_TEXTS)]

@@ -4,7 +4,8 @@ One episode grows one tree to a budget. The learner chooses, instead of Thompson
 node is expanded and by which agent; simulated or recorded coders (`simulated`) say at once what
 came of it. So a policy that was learned over many trees can be compared with rules that begin every
 tree anew, on the same episodes: an episode's task, and what the k-th expansion of any node by any
-agent would yield, are fixed by the seed (common random numbers).
+agent would yield, are fixed by the seed (common random numbers). Of recorded pools the order is
+fixed: an agent's n-th node gets its n-th outcome, whatever the parent.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class TreeControlEnv(gymnasium.Env[Observation, Any]):
 
         Args:
             seed: of the task and of everything that the coders will do in this episode.
-            options: `{"task": index}` asks for one recorded task; others are ignored.
+            options: `{"task": index}` asks for one recorded task, from 0; others are ignored.
 
         Raises:
             ValueError: a task is asked for where tasks have no index, or there is none such.

@@ -37,16 +37,19 @@ _COLOURS = (
 Point = tuple[float, float]
 
 
-def tree_to_image(tree: SearchTree, agents: Sequence[str]) -> NDArray[np.uint8]:
+def tree_to_image(
+    tree: SearchTree, agents: Sequence[str], *, best: Node | None = None
+) -> NDArray[np.uint8]:
     """Draw the tree, the root on top, each node below its parent.
 
     A node is a disc in its agent's colour, the fuller the higher its public score and the larger
     the more nodes lie below it, with its id inside where there is room. A green ring: solved. A
-    black ring: the answer, which has the best public score, of equals the latest.
+    black ring: the answer.
 
     Args:
         tree: what to draw.
         agents: their names, for the legend; every author of a node is one of them.
+        best: the answer; None: the node of the best public score, of equals the latest.
 
     Returns:
         [HEIGHT, WIDTH, 3], red, green and blue.
@@ -69,7 +72,7 @@ def tree_to_image(tree: SearchTree, agents: Sequence[str]) -> NDArray[np.uint8]:
     for node in tree:
         draw.line([places[node.parent_id], places[node.id]], fill=_GREY, width=1)
     _disc(draw, places[ROOT], smallest / 2, fill=_INK)
-    best = tree.best
+    best = best or tree.best
     for node in tree:
         radius = smallest * (1 + 0.3 * math.sqrt(tree.descendants(node.id) / len(tree)))
         _draw_node(draw, node, places[node.id], radius, colours[node.agent], node is best)

@@ -213,14 +213,17 @@ class Episode:
         for node in self.search.tree:
             self._enter(node)
 
+    def best(self, stop_reason: str) -> Node | None:
+        """Return the best node; a reward model has a say in the final choice only."""
+        return self.search.answer if stop_reason else self.search.tree.best
+
     def infos(self, stop_reason: str) -> dict[str, Info]:
         """Return every agent's info, made afresh; the reason is empty while the episode runs."""
-        # A reward model, where there is one, is asked for the final choice only.
         search = self.search
         shared = episode_facts(
             self.task,
             search,
-            best=search.answer if stop_reason else search.tree.best,
+            best=self.best(stop_reason),
             stop_reason=stop_reason,
         )
         infos: dict[str, Info] = {

@@ -129,7 +129,7 @@ def load_pools(path: str | Path) -> RecordedTasks:
         OSError: the file cannot be read.
     """
     tasks: list[Mapping[str, list[Outcome]]] = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
         if not line.strip():
             continue
         try:
@@ -140,7 +140,7 @@ def load_pools(path: str | Path) -> RecordedTasks:
                     for agent, pool in pools.items()
                 }
             )
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InvalidSetting(
                 f"{path}:{number}: expected "
                 '{"task_id": "…", "pools": {agent: [[public score, solved], …]}}, '

@@ -7,12 +7,13 @@ from .tree import ROOT, Node, SearchTree
 _LINE = 60
 
 
-def tree_to_text(tree: SearchTree, *, programs: bool = False) -> str:
+def tree_to_text(tree: SearchTree, *, programs: bool = False, best: Node | None = None) -> str:
     """Return the tree, indented, each node below its parent.
 
     Args:
         tree: what to show.
         programs: show each program whole below its line, instead of its first line.
+        best: the node that is marked; None: that of the best public score, of equals the latest.
 
     Example:
         >>> from mars_envs.tree_search.tree import verdict_of_score
@@ -24,7 +25,7 @@ def tree_to_text(tree: SearchTree, *, programs: bool = False) -> str:
         └─ 0  coder_0  0.00  wrong_answer  print(1)
            └─ 1  coder_1  1.00  accepted  solved  best  print(2)
     """
-    best = tree.best
+    best = best or tree.best
     lines = ["task"]
     # Node, and the indentation of its line; a stack, since trees may be deeper than Python's.
     stack = [(child, "") for child in reversed(tree.children(ROOT))]

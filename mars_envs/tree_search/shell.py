@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -31,7 +31,7 @@ from .search import TreeSearch
 from .selection import Selector
 from .sources import JudgeHandle, JudgeSource, PromptsHandle, TaskSet
 from .tokens import TokenCounter, resolve_counter
-from .tree import SearchTree
+from .tree import Node, SearchTree
 
 OUTSIDE = ("seconds", "agents", "max_cycles")
 """Reasons that truncate: time is up, every agent has failed for good, enough steps."""
@@ -105,8 +105,14 @@ class TreeShell:
         if render_mode is not None and render_mode not in modes:
             known = ", ".join(map(repr, modes))
             raise ValueError(f"render_mode must be {known} or None, got {render_mode!r}")
-        if max_cycles is not None and max_cycles < 1:
-            raise ValueError(f"max_cycles must be at least 1 or None, got {max_cycles!r}")
+        if max_cycles is not None and not (isinstance(max_cycles, int) and max_cycles >= 1):
+            raise ValueError(
+                f"max_cycles must be a whole number of at least 1, or None, got {max_cycles!r}"
+            )
+        if not (isinstance(budget, int) and budget >= 1):
+            raise ValueError(
+                f"budget is a number of nodes, a whole one of at least 1, got {budget!r}"
+            )
         if select not in ("search", "agent"):
             raise ValueError(f"select must be 'search' or 'agent', got {select!r}")
         self.possible_agents = _agent_names(agents)
@@ -217,12 +223,17 @@ class TreeShell:
             gymnasium.logger.warn("render() does nothing: the environment has no render_mode")
             return None
         if self.render_mode == "rgb_array":
-            return tree_to_image(self.tree, self.possible_agents)
-        text = f"{self.task.task_id}\n{tree_to_text(self.tree)}"
+            return tree_to_image(self.tree, self.possible_agents, best=self._best)
+        text = f"{self.task.task_id}\n{tree_to_text(self.tree, best=self._best)}"
         if self.render_mode == "human":
             print(text)
             return None
         return text
+
+    @property
+    def _best(self) -> Node | None:
+        """The node that infos call the best one."""
+        return self._episode.best(self._ending().reason)
 
     def close(self) -> None:
         """Release the judge, if this environment made it."""
@@ -314,22 +325,32 @@ def _agent_names(agents: int | Sequence[str]) -> list[str]:
         return [f"coder_{index}" for index in range(agents)]
     if isinstance(agents, str):
         raise ValueError(f"agents is a number or a list of names, got the string {agents!r}")
-    return list(agents)
+    if not isinstance(agents, Iterable):
+        raise ValueError(f"agents is a whole number or a list of names, got {agents!r}")
+    names = list(agents)
+    for name in names:
+        # Names stand in prompts, pictures, terminals and files.
+        if not (isinstance(name, str) and name and name.isprintable()):
+            raise ValueError(
+                f"an agent's name is a text of printable characters on one line, got {name!r}"
+            )
+    return names
 
 
 def _role_lines(roles: Mapping[str, str], agents: Sequence[str]) -> dict[str, str]:
     for agent, line in roles.items():
         if agent not in agents:
             raise ValueError(f"roles for unknown agent {agent!r}; the agents are {list(agents)}")
-        if not isinstance(line, str):
-            raise ValueError(f"roles[{agent!r}] must be a line of text, got {line!r}")
+        if not isinstance(line, str) or len(line.splitlines()) > 1:
+            raise ValueError(f"roles[{agent!r}] must be one line of text, got {line!r:.200}")
     return dict(roles)
 
 
 def _team(wanted: Any, possible: Sequence[str], budgets: Mapping[str, int]) -> list[str]:
     """Return the agents of an episode, in the order of the possible ones; None: all."""
-    team = [agent for agent in possible if wanted is None or agent in wanted]
-    if wanted is not None and (isinstance(wanted, str) or not team or set(wanted) - set(team)):
+    named = list(wanted) if isinstance(wanted, Iterable) and not isinstance(wanted, str) else []
+    team = [agent for agent in possible if wanted is None or agent in named]
+    if wanted is not None and (not team or any(agent not in team for agent in named)):
         raise ValueError(
             f"options['agents'] must name one or more of {list(possible)}, got {wanted!r}"
         )

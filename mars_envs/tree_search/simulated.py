@@ -227,8 +227,8 @@ class RecordedTasks:
         tasks: for every task, each agent's outcomes. All tasks name the same agents.
 
     Raises:
-        InvalidSetting: no task, tasks of different teams, a score outside [0, 1], or an outcome
-            that passes every test with a public score below 1.
+        InvalidSetting: no task, a task without any answer, tasks of different teams, a score
+            outside [0, 1], or an outcome that passes every test with a public score below 1.
     """
 
     tasks: Sequence[Mapping[str, Sequence[Outcome]]]
@@ -250,6 +250,13 @@ class RecordedTasks:
                             f"where every test passed, got {(score, solved)!r}"
                         )
 
+        for index, pools in enumerate(self.tasks):
+            if not any(pools.values()):
+                raise InvalidSetting(
+                    f"task {index} has no recorded answer by any agent, so nothing can be tried; "
+                    "leave it out"
+                )
+
     @property
     def agents(self) -> tuple[str, ...]:
         """Names of the agents, in the order of the first task."""
@@ -260,7 +267,16 @@ class RecordedTasks:
         return self.task(int(rng.integers(len(self.tasks))), rng)
 
     def task(self, index: int, rng: np.random.Generator) -> RecordedTask:
-        """Return task `index` with freshly shuffled pools."""
+        """Return task `index` with freshly shuffled pools.
+
+        Raises:
+            IndexError: there is no such task.
+            TypeError: the index is no whole number.
+        """
+        if isinstance(index, bool) or not isinstance(index, int | np.integer):
+            raise TypeError(f"a task is named by its index, got {index!r}")
+        if not 0 <= index < len(self.tasks):
+            raise IndexError(f"tasks are numbered 0 to {len(self.tasks) - 1}, got {index}")
         pools = self.tasks[index]
         return RecordedTask(
             {

@@ -394,3 +394,15 @@ def test_the_contract_names_every_number_and_every_info(repo_dir: Path) -> None:
     names = {name.split(".")[0] for name in (*env.layout.row_fields, *env.layout.total_fields)}
     documented = {name.split(".")[0] for name in re.findall(r"`([\w.<>]+)`", text)}
     assert names | info.keys() <= documented
+
+
+@pytest.mark.parametrize("index", [-1, 2, True, 1.5, "x"])
+def test_a_recorded_task_that_there_is_not_is_refused(index: Any) -> None:
+    env = TreeControlEnv(coders=RecordedTasks([{"a": [(1.0, True)]}, {"a": [(0.0, False)]}]))
+    with pytest.raises(ValueError, match="no such task"):
+        env.reset(seed=0, options={"task": index})
+
+
+def test_a_recorded_task_without_any_answer_is_refused() -> None:
+    with pytest.raises(ValueError, match="task 1 has no recorded answer by any agent"):
+        RecordedTasks([{"a": [(1.0, True)]}, {"a": []}])

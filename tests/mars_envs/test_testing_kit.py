@@ -304,3 +304,23 @@ def test_a_true_mask_may_be_in_an_info_and_nothing_else_by_that_name() -> None:
         check_info({"action_mask": np.ones(2, np.int8)}, action_space=space)
     with pytest.raises(AssertionError, match="info key 'action_mask' is reserved"):
         check_info({"action_mask": mask})
+
+
+# Policies -------------------------------------------------------------------------------------
+
+
+class Narrow(Turns):
+    """Takes no other texts than those of its space."""
+
+    def action_space(self, agent: str) -> gym.Space[Any]:
+        return gym.spaces.Text(20, charset="abc")
+
+    def step(self, action: Any) -> None:
+        assert action is None or self.action_space("coder_0").contains(action)
+        super().step(action)
+
+
+def test_an_environment_with_a_narrow_action_space_needs_a_policy_of_its_own() -> None:
+    with pytest.raises(AssertionError, match=r"does not hold the text .* or pass policy="):
+        check_text_aec(Narrow)
+    check_text_aec(Narrow, policy=lambda agent, seen, info, turn: "abc"[: 1 + turn % 3])

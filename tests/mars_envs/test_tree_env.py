@@ -644,7 +644,7 @@ def test_copies_share_their_tasks() -> None:
             ValueError,
             "render_mode must be 'ansi', 'human', 'rgb_array' or None",
         ),
-        ({"max_cycles": 0}, ValueError, "max_cycles must be at least 1 or None, got 0"),
+        ({"max_cycles": 0}, ValueError, "max_cycles must be a whole number of at least 1"),
         ({"budget": 0}, ValueError, "budget is a number of nodes"),
         ({"agents": 0}, ValueError, "agents must be at least 1, got 0"),
         ({"agents": "coder_0"}, ValueError, "agents is a number or a list of names"),

@@ -423,7 +423,7 @@ def test_a_team_that_may_make_no_node_is_refused_and_leaves_the_episode_alone() 
         make(agent_budgets={"coder_0": 0, "coder_1": 0})
 
 
-@pytest.mark.parametrize("agents", [[], ["coder_9"], "coder_0"])
+@pytest.mark.parametrize("agents", [[], ["coder_9"], "coder_0", 5, [["coder_0"]]])
 def test_a_team_that_cannot_be_is_refused_and_leaves_the_episode_alone(agents: Any) -> None:
     env = make()
     env.reset(seed=0)
@@ -469,7 +469,7 @@ def test_copies_share_what_cannot_be_copied() -> None:
     [
         ({"feedback_level": "loud"}, "feedback_level must be one of none, verdict, summary, full"),
         ({"roles": {"coder_9": "x"}}, "roles for unknown agent 'coder_9'"),
-        ({"roles": {"coder_0": 3}}, r"roles\['coder_0'\] must be a line of text, got 3"),
+        ({"roles": {"coder_0": 3}}, r"roles\['coder_0'\] must be one line of text, got 3"),
         ({"score_fn": 3}, "a score_fn is called with"),
         ({"score_fn": "agree"}, "unknown score_fn 'agree'; expected 'agreement'"),
         ({"score_weight": 0.5}, "needs a score_fn to blend with"),
@@ -486,3 +486,44 @@ def test_copies_share_what_cannot_be_copied() -> None:
 def test_bad_options_are_refused_at_once(kind: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         kind(**{**STUBS, **options})
+
+
+# Options that cannot be -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_cycles": 1.5}, "max_cycles must be a whole number of at least 1, or None, got 1.5"),
+        ({"budget": float("nan")}, "budget is a number of nodes, a whole one .* got nan"),
+        ({"budget": "8"}, "budget is a number of nodes, a whole one of at least 1, got '8'"),
+        ({"agents": 2.0}, "agents is a whole number or a list of names, got 2.0"),
+        ({"agents": ["a\nb"]}, r"an agent's name is a text of printable .* got 'a\\nb'"),
+        ({"agents": ["\ud800"]}, "an agent's name is a text of printable characters"),
+        ({"roles": {"coder_0": "x\ny"}}, r"roles\['coder_0'\] must be one line of text"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_in_words(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**options)
+
+
+def test_a_render_marks_the_answer_that_the_reward_model_chose() -> None:
+    def later_is_worse(task: Any, tree: Any, node: Any) -> float:
+        return 1 / (node.id + 1)
+
+    env = make(
+        judge=StubJudge(solve_rate=1.0), budget=3, score_fn=later_is_worse, render_mode="ansi"
+    )
+    env.reset(seed=0)
+    for _ in range(3):
+        env.step("x")
+        text = env.render()
+        assert isinstance(text, str)
+        best = env.infos["coder_0"]["best_node_id"]
+        (line,) = (line for line in text.splitlines() if "  best  " in line)
+        assert f"─ {best}  " in line
+    # While the search runs the latest of equals is the best; the model decides at the end.
+    assert env.infos["coder_0"]["best_node_id"] == 0
