@@ -11,7 +11,9 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-from ..judging.base import Verdict
+import numpy as np
+
+from ..judging.base import Feedback, Verdict
 from .tree import verdict_of_score
 
 
@@ -73,11 +75,27 @@ def outcome_of(outcome: Verdict | float) -> Verdict:
     """Return the verdict that an outcome is, or stands for.
 
     Raises:
-        ValueError: it is neither a verdict nor a number in [0, 1].
+        ValueError: it is neither a sound verdict nor a number in [0, 1].
     """
     if isinstance(outcome, Verdict):
+        _check_verdict(outcome)
         return outcome
     score = as_number(outcome)
     if not 0.0 <= score <= 1.0:
         raise ValueError(f"a score must be a number in [0, 1], or a Verdict, got {outcome!r}")
     return verdict_of_score(score)
+
+
+def _check_verdict(verdict: Verdict) -> None:
+    passed: Any = verdict.public_passed
+    total: Any = verdict.public_total
+    if not (isinstance(passed, int) and isinstance(total, int) and 0 <= passed <= total):
+        raise ValueError(
+            f"a verdict says how many public tests passed, of how many, got {passed!r} of {total!r}"
+        )
+    if not isinstance(verdict.feedback, Feedback):
+        raise ValueError(f"a verdict's feedback is a Feedback, got {verdict.feedback!r}")
+    if not isinstance(verdict.status, str):
+        raise ValueError(f"a verdict's status is a text (str), got {verdict.status!r}")
+    if not isinstance(verdict.solved, bool | np.bool_):
+        raise ValueError(f"a verdict's solved is True or False, got {verdict.solved!r}")

@@ -119,6 +119,11 @@ class LearnedSelector:
         """
         if not set(view.agents) <= set(self.agents):
             raise ValueError(f"the policy knows the agents {self.agents}, got {view.agents}")
+        if len(view.tree) >= self.budget:
+            raise ValueError(
+                f"the policy was trained for trees of {self.budget} nodes; give the search a "
+                "budget of no more"
+            )
         observation = observe_tree(view.tree, self.agents, self.budget)
         live = [agent in view.agents for agent in self.agents]
         mask = np.zeros((self.budget, len(self.agents)), np.bool_)

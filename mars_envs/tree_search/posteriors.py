@@ -52,6 +52,12 @@ class Posterior(Protocol):
         ...
 
 
+def check_prior(prior: object) -> None:
+    """Raise ValueError for what is no prior, such as the name of one."""
+    if not all(hasattr(prior, name) for name in ("sample", "expected", "centred")):
+        raise ValueError(f"a prior is a Beta, a Gaussian or the like, got {prior!r}")
+
+
 @dataclass(frozen=True, slots=True)
 class Beta:
     """Beta(a, b), by default Jeffreys' prior; a score s in [0, 1] adds s to a and 1 - s to b."""

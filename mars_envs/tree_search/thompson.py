@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .agent_rules import THOMPSON, AgentRule, check_mix, choose_agent
-from .posteriors import Posterior
+from .posteriors import Posterior, check_prior
 from .selection import Choice, SearchView
 from .statistics import JEFFREYS, Statistics
 from .tree import ROOT
@@ -61,6 +61,7 @@ class NodeThenAgent:
 
     def __post_init__(self) -> None:
         check_mix(self.agent_mix)
+        check_prior(self.prior)
 
     def statistics(self, agents: Sequence[str]) -> Statistics:
         """Return empty statistics with shared node arms."""
@@ -101,6 +102,7 @@ class AgentThenNode:
 
     def __post_init__(self) -> None:
         check_mix(self.agent_mix)
+        check_prior(self.prior)
 
     def statistics(self, agents: Sequence[str]) -> Statistics:
         """Return empty statistics with arms for every pair of node and agent."""

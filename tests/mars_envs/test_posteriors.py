@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mars_envs.tree_search import Beta, Gaussian
+from mars_envs.tree_search import Beta, Gaussian, NodeThenAgent
 
 
 @pytest.mark.parametrize(
@@ -95,3 +95,8 @@ def test_gaussian_draws_follow_a_scaled_student_t() -> None:
 def test_impossible_priors_are_refused(wrong: Any) -> None:
     with pytest.raises(ValueError, match="needs"):
         wrong()
+
+
+def test_the_name_of_a_prior_is_no_prior() -> None:
+    with pytest.raises(ValueError, match="a prior is a Beta, a Gaussian or the like, got 'beta'"):
+        NodeThenAgent(prior="beta")  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import pickle
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from mars_envs.errors import ProtocolError
 from mars_envs.tree_search import PRESETS, ROOT, Expansion, SearchView, Statistics, TreeSearch
+from mars_envs.tree_search.tree import verdict_of_score
 
 AGENTS = ["a", "b"]
 
@@ -288,6 +290,27 @@ def test_an_answer_of_another_type_is_refused_and_changes_nothing(
     before = search.save()
     with pytest.raises(error, match=message):
         search.tell(expansion.id, *arguments)
+    assert search.save() == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"public_passed": None}, "how many public tests passed, of how many, got None of 1"),
+        ({"public_passed": 5}, "got 5 of 1"),
+        ({"feedback": None}, "a verdict's feedback is a Feedback, got None"),
+        ({"status": None}, r"a verdict's status is a text \(str\), got None"),
+        ({"solved": None}, "a verdict's solved is True or False, got None"),
+    ],
+)
+def test_a_verdict_that_says_nothing_is_refused_and_changes_nothing(
+    changes: dict[str, Any], message: str
+) -> None:
+    search = TreeSearch(AGENTS, seed=0)
+    (expansion,) = search.ask()
+    before = search.save()
+    with pytest.raises(ValueError, match=message):
+        search.tell(expansion.id, dataclasses.replace(verdict_of_score(1.0), **changes))
     assert search.save() == before
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from trainers.credit import (
     ancestor_advantages,
     episode_credit,
     group_advantages,
+    overlong_penalty,
     path_returns,
     shape_rewards,
     token_weights,
@@ -391,3 +392,21 @@ def test_weights_need_what_their_rule_speaks_of() -> None:
         token_weights([1], rule="role_mean", trajectories=["x"], roles=["a"], shares={"r": 1.0})
     with pytest.raises(ValueError, match="expected 1 trajectories"):
         token_weights([1], trajectories=["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: group_advantages([0.0, math.inf]), "expected finite values"),
+        (lambda: shape_rewards([0.0, 1.0], [-1.0, 0.5]), "expected parents that are whole numbers"),
+        (lambda: group_advantages([0.0, 1.0], ddof=3), "ddof must be 0 or 1, got 3"),
+        (lambda: overlong_penalty([math.nan], max_tokens=9), "expected the length of every"),
+        (lambda: CreditSettings(gamma=math.inf), "gamma must be finite"),
+        (lambda: CreditSettings(ddof=3), "ddof must be at most 1"),
+    ],
+)
+def test_what_would_end_in_advantages_without_meaning_is_refused(
+    call: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -132,4 +132,6 @@ def _deviation(values: Floats, sums: Floats | float, counts: Floats | int, basel
 
 
 def _spread(values: Floats, ddof: int) -> float:
+    if ddof not in (0, 1):
+        raise ValueError(f"ddof must be 0 or 1, got {ddof!r}")
     return float(values.std(ddof=ddof)) if len(values) > ddof else 0.0

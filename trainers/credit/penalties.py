@@ -23,10 +23,13 @@ def overlong_penalty(
         [N], from `-factor` to 0.
 
     Raises:
-        ValueError: a buffer of no tokens, or longer than the limit.
+        ValueError: a buffer of no tokens, or longer than the limit; a length that is not known.
     """
     buffer = max(1, max_tokens // 16) if buffer is None else buffer
     if not 0 < buffer <= max_tokens:
         raise ValueError(f"expected a buffer between 1 and {max_tokens} tokens, got {buffer}")
-    over = vector(lengths, "lengths") - (max_tokens - buffer)
+    known = vector(lengths, "lengths")
+    if np.isnan(known).any():
+        raise ValueError("expected the length of every completion, got NaN; 0 for none")
+    over = known - (max_tokens - buffer)
     return -factor * np.clip(over, 0, buffer) / buffer

@@ -23,13 +23,15 @@ def vector(values: ArrayLike, name: str, count: int | None = None) -> Floats:
     """Return `values` as float64 of one dimension, of length `count` if that is given.
 
     Raises:
-        ValueError: another shape.
+        ValueError: another shape, or an infinite value.
     """
     column = np.asarray(values, dtype=np.float64)
     if column.ndim != 1:
         raise ValueError(f"expected {name} of one dimension, got shape {column.shape}")
     if count is not None and len(column) != count:
         raise ValueError(f"expected {count} {name}, one per node, got {len(column)}")
+    if np.isinf(column).any():
+        raise ValueError(f"expected finite {name}, NaN where one is not known; got infinite ones")
     return column
 
 
@@ -57,7 +59,10 @@ def checked_parents(parents: ArrayLike, count: int) -> Ints:
     Raises:
         ValueError: lengths differ, a parent does not exist, or nodes are their own ancestors.
     """
-    up = np.asarray(parents, dtype=np.int64)
+    given = np.asarray(parents)
+    up = given.astype(np.int64)
+    if not np.array_equal(up, given):
+        raise ValueError("expected parents that are whole numbers, got fractions")
     if up.shape != (count,):
         raise ValueError(f"expected {count} parents, one per reward, got shape {up.shape}")
     if count and (up.min() < MISSING_PARENT or up.max() >= count):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -70,7 +71,9 @@ class CreditSettings:
         for name in ("gamma", "lam", "discount", "ddof", "eps", "clip", "overlong_factor"):
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} must be at least 0, got {getattr(self, name)}")
-        for name in ("lam", "discount"):
+        if not self.gamma < math.inf:
+            raise ConfigError("gamma must be finite, got inf")
+        for name in ("lam", "discount", "ddof"):
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} must be at most 1, got {getattr(self, name)}")
         if self.group == "episodes" and self.overlong_factor:
