@@ -12,7 +12,10 @@ What they check: every observation of every agent in its space; flat infos with 
 same keys at every step, no reserved ones, fresh dicts; the same episode from the same seed and
 actions, byte for byte, infos and the last step included, in another environment, in the same one
 played again, and continued from a `deepcopy` or a `pickle` taken in mid-episode; agents that keep
-their place; failed generations, where `metadata["supports_fail"]` is true.
+their place; finite rewards, bool flags, states in their space, nothing given out that changes
+later; failed generations, where `metadata["supports_fail"]` is true. `check_tree_search` also
+rebuilds each tree from the infos and holds all else against it, tries the options of `reset`, and
+plays with judges of its own: hidden tests must not show, and a judge that fails must not matter.
 """
 
 from .aec import check_text_aec

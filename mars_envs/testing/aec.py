@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .episodes import Player, check_repeats
+from pettingzoo import AECEnv
+
+from .episodes import Player, check_repeats, made
 from .frames import Frame, TextPolicy, assert_same
 from .moments import Moment, Spaces, state_of
 from .stubs import assert_speaks, odd_policy
@@ -31,7 +33,7 @@ def check_text_aec(
     Raises:
         AssertionError: the first rule that is broken.
     """
-    env = make_env()
+    env = made(make_env, AECEnv)
     for agent in env.possible_agents:
         assert_speaks(policy, env.action_space(agent))
     env.close()

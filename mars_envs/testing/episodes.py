@@ -35,6 +35,25 @@ class Form(Protocol):
         ...
 
 
+def made(make_env: Callable[[], Any], kind: Any = object) -> Any:
+    """Make an environment.
+
+    Raises:
+        AssertionError: nothing makes one here, or it is of another form.
+    """
+    assert callable(make_env), (
+        f"expected something that makes the environment anew, as `lambda: MyEnv()` does, got "
+        f"{make_env!r:.200}"
+    )
+    env = make_env()
+    assert isinstance(env, kind), (
+        f"expected something that makes a {kind.__module__}.{kind.__name__}, got a "
+        f"{type(env).__name__}; check_text_aec, check_text_parallel and check_text_gym are for one "
+        "form each"
+    )
+    return env
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Player:
     """Plays episodes, with a witness to each.

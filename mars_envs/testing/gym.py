@@ -8,7 +8,7 @@ from typing import Any
 
 import gymnasium
 
-from .episodes import Player, check_repeats
+from .episodes import Player, check_repeats, made
 from .frames import TextPolicy
 from .moments import Moment, Spaces
 from .stubs import assert_speaks, odd_policy
@@ -38,7 +38,7 @@ def check_text_gym(
     Raises:
         AssertionError: the first rule that is broken.
     """
-    env = make_env()
+    env = made(make_env, gymnasium.Env)
     assert_speaks(policy, env.action_space)
     env.close()
     check_repeats(Player(form=GymForm(policy), info_fields=info_fields), make_env, seeds)

@@ -10,7 +10,7 @@ from pettingzoo import ParallelEnv
 
 from ..tree_search.infos import INFO_FIELDS
 from .aec import AecForm, check_aec
-from .episodes import Player, check_repeats
+from .episodes import Player, check_repeats, made
 from .frames import TextPolicy
 from .gym import GymForm
 from .parallel import ParallelForm, check_parallel
@@ -37,7 +37,7 @@ def check_tree_search(
     Raises:
         AssertionError: the first rule that is broken.
     """
-    env = make_env()
+    env = made(make_env)
     several = not isinstance(env, gymnasium.Env)
     if isinstance(env, gymnasium.Env):
         fields = {**INFO_FIELDS, "agent": str}

@@ -50,6 +50,12 @@ def test_the_document_states_the_version(repo_dir: Path) -> None:
     assert f"Contract version: **{mars_envs.CONTRACT_VERSION}**" in text
 
 
+def test_the_document_s_example_runs(repo_dir: Path) -> None:
+    text = (repo_dir / "docs" / "contract.md").read_text()
+    (example,) = re.findall(r"```python\n(.+?)```", text, re.DOTALL)
+    exec(compile(example, "docs/contract.md", "exec"), {})
+
+
 # Environments that break one rule each --------------------------------------------------------
 
 

@@ -324,3 +324,11 @@ def test_an_environment_with_a_narrow_action_space_needs_a_policy_of_its_own() -
     with pytest.raises(AssertionError, match=r"does not hold the text .* or pass policy="):
         check_text_aec(Narrow)
     check_text_aec(Narrow, policy=lambda agent, seen, info, turn: "abc"[: 1 + turn % 3])
+
+
+def test_the_kit_says_what_it_must_be_given() -> None:
+    not_a_maker: Any = Turns()
+    with pytest.raises(AssertionError, match="expected something that makes the environment anew"):
+        check_tree_search(not_a_maker)
+    with pytest.raises(AssertionError, match=r"makes a pettingzoo\..*AECEnv, got a Rounds"):
+        check_text_aec(Rounds)
