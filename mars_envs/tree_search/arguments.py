@@ -34,6 +34,8 @@ def whole_number(name: str, value: Any, *, least: int) -> int:
 
 def as_number(value: Any) -> float:
     """Return a number as a float; NaN, which lies within no limits, for all else. "1" is a text."""
+    if type(value) is float:
+        return value
     if isinstance(value, str | bytes | bytearray):
         return math.nan
     try:
@@ -97,5 +99,5 @@ def _check_verdict(verdict: Verdict) -> None:
         raise ValueError(f"a verdict's feedback is a Feedback, got {verdict.feedback!r}")
     if not isinstance(verdict.status, str):
         raise ValueError(f"a verdict's status is a text (str), got {verdict.status!r}")
-    if not isinstance(verdict.solved, bool | np.bool_):
+    if not isinstance(verdict.solved, (bool, np.bool_)):
         raise ValueError(f"a verdict's solved is True or False, got {verdict.solved!r}")

@@ -66,6 +66,9 @@ class Selector(Protocol):
         ...
 
 
+_WHOLE = (int, np.integer)
+
+
 def checked_choice(choice: object, view: SearchView) -> Choice:
     """Return what a selector chose, if it may be chosen.
 
@@ -81,7 +84,7 @@ def checked_choice(choice: object, view: SearchView) -> Choice:
             f"{', '.join(view.agents)}"
         )
     if parent_id != ROOT:
-        if not (isinstance(parent_id, int | np.integer) and 0 <= parent_id < len(view.tree)):
+        if not (isinstance(parent_id, _WHOLE) and 0 <= parent_id < len(view.tree)):
             raise ValueError(
                 f"the selector chose the parent {parent_id!r}; there are the root ({ROOT}) and "
                 f"{len(view.tree)} nodes, counted from 0"
@@ -91,6 +94,8 @@ def checked_choice(choice: object, view: SearchView) -> Choice:
                 f"the selector chose to refine node {parent_id}, which is solved, and "
                 "expand_solved is off; ask view.may_expand first"
             )
+    if type(choice) is Choice and type(parent_id) is int:
+        return choice
     return Choice(int(parent_id), agent)
 
 
