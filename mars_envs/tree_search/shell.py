@@ -105,11 +105,13 @@ class TreeShell:
         if render_mode is not None and render_mode not in modes:
             known = ", ".join(map(repr, modes))
             raise ValueError(f"render_mode must be {known} or None, got {render_mode!r}")
-        if max_cycles is not None and not (isinstance(max_cycles, int) and max_cycles >= 1):
+        if max_cycles is not None and not (
+            isinstance(max_cycles, int | np.integer) and max_cycles >= 1
+        ):
             raise ValueError(
                 f"max_cycles must be a whole number of at least 1, or None, got {max_cycles!r}"
             )
-        if not (isinstance(budget, int) and budget >= 1):
+        if not (isinstance(budget, int | np.integer) and budget >= 1):
             raise ValueError(
                 f"budget is a number of nodes, a whole one of at least 1, got {budget!r}"
             )
