@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable
 from typing import Any
+
+from .errors import InvalidSetting
 
 _IMPORTABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
@@ -30,3 +33,34 @@ def import_object(name: str) -> Any:
             raise ValueError(f"{name!r}: nothing named {part!r} in {module!r}")
         value = getattr(value, part)
     return value
+
+
+def import_function(
+    source: str | Callable[..., Any], *, what: str, known: str, kind: str, must: str
+) -> Callable[..., Any]:
+    """Return a function that is given, or named as "module:name".
+
+    Args:
+        source: what a user gave.
+        what: what it is called in messages.
+        known: the names that the caller knows without importing, for messages.
+        kind: of function, for messages.
+        must: what it has to be or do, for messages.
+
+    Raises:
+        InvalidSetting: nothing of that name, or not callable.
+    """
+    found: Any = source
+    if isinstance(source, str):
+        if not is_importable(source):
+            raise InvalidSetting(
+                f"unknown {what} {source!r}; expected {known}, or 'module:name' of {kind}"
+            )
+        try:
+            found = import_object(source)
+        except (ValueError, ImportError) as error:
+            raise InvalidSetting(f"no {what} at {source!r}: {error}") from error
+    if not callable(found):
+        raise InvalidSetting(f"a {what} {must}, got a {type(found).__name__}: {source!r:.60}")
+    function: Callable[..., Any] = found
+    return function

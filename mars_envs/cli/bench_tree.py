@@ -35,7 +35,7 @@ from .runs import alone_in, identity, open_run, write_json
 from .teams import Team
 from .tree_curves import is_packed
 from .tree_figure import draw
-from .tree_growth import ReplayedTrees, TreeCell, as_action
+from .tree_growth import ReplayedTrees, TreeCell, recorded_answers
 from .tree_live import play_trees
 from .tree_plan import Plan, inputs_of, make_plan
 from .tree_recorded import recorded_figures
@@ -87,16 +87,12 @@ def bench_tree(config: BenchTreeConfig) -> int:
 
 def _judge(config: BenchTreeConfig, plan: Plan, judge: CodeJudge, folder: Path) -> Verdicts:
     """Judge what the agents of recorded teams can say."""
-    from trainers.policies.replay import ReplayPolicy
-
-    prefixes = prompts_of(plan.tasks)
     replies: dict[tuple[str, str], CodeTask] = {}
     for team in plan.teams:
         for agent in team.agents if team.only_replay else ():
-            policy = ReplayPolicy(agent.recordings, prefixes=prefixes, order="recorded")
+            answers = recorded_answers(agent, plan.tasks)
             for task in plan.tasks:
-                for reply in policy.answers(task.task_id):
-                    replies[task.task_id, as_action(reply)] = task
+                replies.update({(task.task_id, reply): task for reply in answers[task.task_id]})
     verdicts = judge_all(
         ((task, reply) for (_, reply), task in replies.items()),
         judge,

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from ..judging.base import Verdict
 from ..tasks.code import CodeTask
-from .agents import prompts_of
 from .teams import Team
-from .tree_growth import as_action
+from .tree_growth import recorded_answers
 
 
 def write_pools(
@@ -24,22 +23,16 @@ def write_pools(
         tasks: which of theirs.
         known: verdicts by task id and answer; answers without one are left out.
     """
-    from trainers.policies.replay import ReplayPolicy
-
-    prefixes = prompts_of(tasks)
-    policies = {
-        agent.label: ReplayPolicy(agent.recordings, prefixes=prefixes, order="recorded")
-        for agent in team.agents
-    }
+    answers = {agent.label: recorded_answers(agent, tasks) for agent in team.agents}
     lines = []
     for task in tasks:
         pools = {
             label: [
                 [verdict.score, verdict.solved]
-                for reply in policy.answers(task.task_id)
-                if (verdict := known.get((task.task_id, as_action(reply)))) is not None
+                for reply in own[task.task_id]
+                if (verdict := known.get((task.task_id, reply))) is not None
             ]
-            for label, policy in policies.items()
+            for label, own in answers.items()
         }
         lines.append(json.dumps({"task_id": task.task_id, "pools": pools}, ensure_ascii=False))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

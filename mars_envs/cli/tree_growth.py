@@ -19,6 +19,7 @@ from ..tree_search.consensus import resolve_score_fn
 from ..tree_search.final import ScoreFn, final_answer
 from ..tree_search.search import TreeSearch
 from ..tree_search.tree import Node, SearchTree
+from .agents import Agent, prompts_of
 from .grid import CellFailed, Record
 from .tree_curves import Curve, curve, pack
 
@@ -60,6 +61,16 @@ def episode_id(seed: int, task_id: str) -> str:
 def as_action(reply: str) -> str:
     """Return a reply as the environment takes it."""
     return replace_surrogates(reply[:TEXT_LIMIT])
+
+
+def recorded_answers(agent: Agent, tasks: Sequence[CodeTask]) -> dict[str, list[str]]:
+    """Return by task id what a recorded agent can say, in the order of the recordings."""
+    from trainers.policies.replay import ReplayPolicy
+
+    policy = ReplayPolicy(agent.recordings, prefixes=prompts_of(tasks), order="recorded")
+    return {
+        task.task_id: [as_action(reply) for reply in policy.answers(task.task_id)] for task in tasks
+    }
 
 
 def tree_seed(seed: int, task_id: str) -> int:

@@ -6,29 +6,26 @@ import dataclasses
 from typing import Any
 
 from ..judging.base import Verdict
-from .agents import prompts_of
 from .judged import Verdicts
 from .tree_diversity import team_diversity
-from .tree_growth import as_action
+from .tree_growth import recorded_answers
 from .tree_plan import Plan
 
 
 def recorded_figures(plan: Plan, verdicts: Verdicts) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return what is known of each recorded agent, and of each team, without any search."""
-    from trainers.policies.replay import ReplayPolicy
     from trainers.statistics import mean_estimate
 
-    prefixes = prompts_of(plan.tasks)
     agents: dict[str, Any] = {}
     diversity: dict[str, Any] = {}
     for team in plan.teams:
         answers: dict[str, list[tuple[str, Verdict]]] = {task.task_id: [] for task in plan.tasks}
         for agent in team.agents if team.only_replay else ():
-            policy = ReplayPolicy(agent.recordings, prefixes=prefixes, order="recorded")
+            said = recorded_answers(agent, plan.tasks)
             solved: list[float] = []
             public: list[float] = []
             for task in plan.tasks:
-                keys = [(task.task_id, as_action(reply)) for reply in policy.answers(task.task_id)]
+                keys = [(task.task_id, reply) for reply in said[task.task_id]]
                 own = [verdicts.known[key] for key in keys if key in verdicts.known]
                 answers[task.task_id] += [(agent.label, verdict) for verdict in own]
                 if own:

@@ -11,10 +11,10 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Literal
 
 from ..errors import InvalidSetting
-from ..importing import import_object, is_importable
+from ..importing import import_function
 from ..parsing import parse_python
 from .fences import OPENING, Block, Scanner
 
@@ -94,23 +94,13 @@ def resolve_extractor(source: str | Extractor) -> Extractor:
     if isinstance(source, str) and source in EXTRACTORS:
         rule = EXTRACTORS[source]
         return lambda reply: rule(reply).program
-    found: Any = source
-    if isinstance(source, str):
-        if not is_importable(source):
-            raise InvalidSetting(
-                f"unknown code extraction {source!r}; expected {', '.join(EXTRACTORS)}, or "
-                "'module:name' of a function from a reply to the program (or None)"
-            )
-        try:
-            found = import_object(source)
-        except (ValueError, ImportError) as error:
-            raise InvalidSetting(f"no code extraction at {source!r}: {error}") from error
-    if not callable(found):
-        raise InvalidSetting(
-            f"a code extraction is a function from a reply to the program (or None), got a "
-            f"{type(found).__name__}: {source!r:.60}"
-        )
-    function = cast(Callable[[str], object], found)
+    function: Callable[[str], object] = import_function(
+        source,
+        what="code extraction",
+        known=", ".join(EXTRACTORS),
+        kind="a function from a reply to the program (or None)",
+        must="is a function from a reply to the program (or None)",
+    )
 
     def extract(reply: str) -> str | None:
         program = function(reply)

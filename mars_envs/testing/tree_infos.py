@@ -6,28 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ..tree_search.infos import NO_NODE
 from ..tree_search.shell import OUTSIDE
 from ..tree_search.tree import NOTHING, ROOT
 
 TASK_ENDS = ("nodes", "tokens", "solved", "agent_budgets")
 """Reasons that terminate; those of `OUTSIDE` truncate."""
-
-NO_NODE: Mapping[str, Any] = {
-    "node_parent_id": NOTHING,
-    "depth": NOTHING,
-    "score": 0.0,
-    "solved": False,
-    "status": "",
-    "public_passed": 0,
-    "public_total": 0,
-    "refine": False,
-    "parent_solved": False,
-    "tokens": 0,
-    "action_truncated": False,
-    "action_repaired": False,
-    "parent_refused": False,
-}
-"""Node facts of an agent that has made no node yet."""
 
 
 def check_facts(agent: str, info: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ Agents take turns by default; any `AgentRule` will do.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from .tree import ROOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Baseline:
+class _Baseline(ABC):
     agent_mix: float = 0.0
     """Share of choices in which the agent is drawn uniformly instead."""
     agent_rule: AgentRule = TURNS
@@ -34,8 +35,9 @@ class _Baseline:
         parent_id = self._parent(view, rng)
         return Choice(parent_id, choose_agent(self.agent_rule, self.agent_mix, view, ROOT, rng))
 
+    @abstractmethod
     def _parent(self, view: SearchView, rng: np.random.Generator) -> int:
-        raise NotImplementedError
+        """Return the node that the next answer refines, or `ROOT`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

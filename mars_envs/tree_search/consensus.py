@@ -12,10 +12,9 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Self
 
-from ..errors import InvalidSetting
-from ..importing import import_object, is_importable
+from ..importing import import_function
 from ..tasks.code import CodeTask
 from .final import ScoreFn
 from .tree import Node, SearchTree
@@ -124,25 +123,15 @@ def _agreement(task: CodeTask, tree: SearchTree, node: Node) -> float:
 
 
 def _find(source: str | TaskScoreFn) -> TaskScoreFn:
-    found: Any = source
     if source == "agreement":
         return _agreement
-    if isinstance(source, str):
-        if not is_importable(source):
-            raise InvalidSetting(
-                f"unknown score_fn {source!r}; expected 'agreement', or 'module:name' of a "
-                "function from (task, tree, node) to a number in [0, 1]"
-            )
-        try:
-            found = import_object(source)
-        except (ValueError, ImportError) as error:
-            raise InvalidSetting(f"no score_fn at {source!r}: {error}") from error
-    if not callable(found):
-        raise InvalidSetting(
-            f"a score_fn is called with (task, tree, node), got a {type(found).__name__}: "
-            f"{source!r:.60}"
-        )
-    return cast(TaskScoreFn, found)
+    return import_function(
+        source,
+        what="score_fn",
+        known="'agreement'",
+        kind="a function from (task, tree, node) to a number in [0, 1]",
+        must="is called with (task, tree, node)",
+    )
 
 
 def _number(value: Any) -> float:

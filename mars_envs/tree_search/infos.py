@@ -51,6 +51,24 @@ INFO_FIELDS: dict[str, type] = {
 }
 """Every key, with the exact type of its value."""
 
+NO_NODE: Mapping[str, Scalar] = {
+    "node_id": NOTHING,
+    "node_parent_id": NOTHING,
+    "depth": NOTHING,
+    "score": 0.0,
+    "solved": False,
+    "status": "",
+    "public_passed": 0,
+    "public_total": 0,
+    "refine": False,
+    "parent_solved": False,
+    "tokens": 0,
+    "action_truncated": False,
+    "action_repaired": False,
+    "parent_refused": False,
+}
+"""Node facts of an agent that has made no node yet."""
+
 REQUEST_FIELDS = ("active", "expand_id", "expand_depth")
 """The keys that say what an agent is asked for; the others say what has happened."""
 
@@ -112,22 +130,7 @@ def node_facts(tree: SearchTree, last: LastAction) -> dict[str, Scalar]:
     """Return what became of an agent's last action."""
     node = last.node
     if node is None:
-        return {
-            "node_id": NOTHING,
-            "node_parent_id": NOTHING,
-            "depth": NOTHING,
-            "score": 0.0,
-            "solved": False,
-            "status": "",
-            "public_passed": 0,
-            "public_total": 0,
-            "refine": False,
-            "parent_solved": False,
-            "tokens": 0,
-            "action_truncated": False,
-            "action_repaired": False,
-            "parent_refused": False,
-        }
+        return dict(NO_NODE)
     refine = node.parent_id != ROOT
     return {
         "node_id": node.id,

@@ -44,16 +44,10 @@ class DepthGuide:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeThenAgent:
-    """First the node, then the agent: the order of the released MARS² code.
-
-    The node arms are shared by all agents; each agent has one arm for the whole tree, with the
-    values of its own nodes.
-    """
-
+class _Thompson:
     prior: Posterior = JEFFREYS
     agent_mix: float = 0.0
-    """Share of choices in which the agent is drawn uniformly instead."""
+    """Share of draws of an agent in which it is drawn uniformly instead."""
     agent_rule: AgentRule = THOMPSON
     prior_means: Mapping[str, float] = field(default_factory=dict)
     """What is expected of an agent before it has answered, by name."""
@@ -63,6 +57,27 @@ class NodeThenAgent:
         check_mix(self.agent_mix)
         check_prior(self.prior)
 
+    def _gen_wins(
+        self, view: SearchView, rng: np.random.Generator, node_id: int, depth: int, agent: str = ""
+    ) -> bool:
+        """Draw from GEN and from CONT of a node; of equal draws GEN's wins."""
+        gen, cont = view.statistics.draw_gen_and_cont(rng, node_id, agent)
+        if self.depth_guide is not None:
+            gen = self.depth_guide.weighted(gen, view, depth)
+        return gen >= cont
+
+    def _agent(self, view: SearchView, rng: np.random.Generator, node_id: int) -> str:
+        return choose_agent(self.agent_rule, self.agent_mix, view, node_id, rng)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeThenAgent(_Thompson):
+    """First the node, then the agent: the order of the released MARS² code.
+
+    The node arms are shared by all agents; each agent has one arm for the whole tree, with the
+    values of its own nodes.
+    """
+
     def statistics(self, agents: Sequence[str]) -> Statistics:
         """Return empty statistics with shared node arms."""
         return Statistics(agents, "shared", self.prior, self.prior_means)
@@ -71,38 +86,22 @@ class NodeThenAgent:
         """Descend from the root until GEN wins, then choose the agent."""
         arms, node_id, depth = view.statistics, ROOT, 0
         while arms.open_children(node_id):
-            gen, cont = arms.draw_gen_and_cont(rng, node_id)
-            if self.depth_guide is not None:
-                gen = self.depth_guide.weighted(gen, view, depth)
-            if gen >= cont:
+            if self._gen_wins(view, rng, node_id, depth):
                 break
             node_id, depth = arms.draw_child(rng, node_id), depth + 1
-        agent = choose_agent(self.agent_rule, self.agent_mix, view, node_id, rng)
-        return Choice(node_id, agent)
+        return Choice(node_id, self._agent(view, rng, node_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentThenNode:
+class AgentThenNode(_Thompson):
     """First the agent, then one of that agent's own children: the order of the paper's text.
 
     Every pair of node and agent has its own GEN, CONT and agent arms ("stack" in TreeQuest). Below
     a node the agent is drawn anew. A deeper value is credited to the agent that wrote the child on
     the path, not to the author of the new node. Nodes of a retired agent are descended into no
-    more, since only their own author's draw leads there.
+    more, since only their own author's draw leads there. `agent_mix`, `agent_rule` and
+    `prior_means` hold at every node on the way, for the agents' arms there.
     """
-
-    prior: Posterior = JEFFREYS
-    agent_mix: float = 0.0
-    """Share of draws, at every node on the way, in which the agent is drawn uniformly instead."""
-    agent_rule: AgentRule = THOMPSON
-    """Applied at every node on the way, to the agents' arms there."""
-    prior_means: Mapping[str, float] = field(default_factory=dict)
-    """What is expected of an agent before it has answered, by name; at every node."""
-    depth_guide: DepthGuide | None = None
-
-    def __post_init__(self) -> None:
-        check_mix(self.agent_mix)
-        check_prior(self.prior)
 
     def statistics(self, agents: Sequence[str]) -> Statistics:
         """Return empty statistics with arms for every pair of node and agent."""
@@ -112,12 +111,9 @@ class AgentThenNode:
         """Draw an agent, then GEN or CONT among its children; descend until GEN wins."""
         arms, node_id, depth = view.statistics, ROOT, 0
         while True:
-            agent = choose_agent(self.agent_rule, self.agent_mix, view, node_id, rng)
+            agent = self._agent(view, rng, node_id)
             if not arms.open_children(node_id, agent):
                 return Choice(node_id, agent)
-            gen, cont = arms.draw_gen_and_cont(rng, node_id, agent)
-            if self.depth_guide is not None:
-                gen = self.depth_guide.weighted(gen, view, depth)
-            if gen >= cont:
+            if self._gen_wins(view, rng, node_id, depth, agent):
                 return Choice(node_id, agent)
             node_id, depth = arms.draw_child(rng, node_id, agent), depth + 1
