@@ -68,6 +68,7 @@ def test_the_command_line_imports_the_other_packages_late(repo_dir: Path) -> Non
 @pytest.mark.parametrize("package", ["mars_envs", "sandbox"])
 def test_heavy_libraries_are_imported_late(repo_dir: Path, package: str) -> None:
     heavy = {"torch", "transformers", "trl", "vllm", "docker", "matplotlib", "PIL", "scipy"}
+    heavy |= {"bm25s", "bs4", "httpx", "pypdf"}
     for path in modules(repo_dir, package):
         early = {name for name, at_import_time in imports(path) if at_import_time}
         assert not early & heavy, path

@@ -1,0 +1,1 @@
+"""PI-Mem: many readers, one merger and one answerer over a very long document."""
