@@ -90,6 +90,9 @@ class CallRecord:
     status: Literal["yes", "no", "empty", "malformed", "done", "error"]
     """Of a reader what it says (`malformed`: without a tag; `empty`: yes with nothing behind it);
     of others `done`, `empty` or, of an answerer that boxes nothing, `malformed`."""
+    found: bool = False
+    """Whether something came of it: of a reader, a note that is kept; of a memorizer, a memory that
+    is not the one before."""
     cut: bool = False
     """The reply, or what was kept of it, was longer than its budget."""
     chunk_tokens: int = 0
@@ -109,6 +112,8 @@ class TurnRecord:
     """Chunks read, in order."""
     found: tuple[int, ...]
     """Chunks whose reader said that it found something, and whose note was kept."""
+    notes: tuple[Note, ...] = ()
+    """What was found there, as it went into the merge."""
     failed: tuple[int, ...]
     """Chunks whose reader failed: not "nothing new"."""
     malformed: int
