@@ -6,25 +6,15 @@ that needs no model; give `count_tokens=` your tokenizer's count where the budge
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from ..importing import import_object
+from ..reading.words import count_words
+
+__all__ = ["TokenCounter", "count_words", "counted", "resolve_counter"]
 
 TokenCounter = Callable[[str], int]
-
-_WORDS = re.compile(r"\w+|[^\w\s]")
-
-
-def count_words(text: str) -> int:
-    """Count runs of letters, digits and underscores, and other characters that are no blanks.
-
-    Example:
-        >>> count_words("print(n + 1)")
-        6
-    """
-    return sum(1 for _ in _WORDS.finditer(text))
 
 
 def resolve_counter(source: str | TokenCounter) -> TokenCounter:
