@@ -18,7 +18,6 @@ from torch import Tensor
 
 from .credit import (
     CreditSettings,
-    episode_credit,
     is_mixed,
     overlong_penalty,
     token_weights,
@@ -28,6 +27,7 @@ from .errors import ConfigError
 from .losses import TokenLogProbs, token_logprobs
 from .play import assigned
 from .rollout import Rollout, Turn
+from .turn_credit import TurnCredit, credit_episodes, is_scored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def make_rows(
     """
     usable = trainable(rollouts, settings)
     if settings.group == "episodes":
-        credited = _credit_episodes(usable, settings)
+        credited = credit_episodes(usable, settings)
     else:
         credited = [turn for one in usable for turn in _credit_tree(one, settings, max_tokens)]
     return _weighted(
@@ -82,11 +82,16 @@ def make_rows(
 def trainable(rollouts: Iterable[Rollout], settings: CreditSettings) -> list[Rollout]:
     """Return the rollouts that can be learned from: not failed, and not filtered out.
 
+    Of whole episodes that are compared, those that ended because nobody answered any more are left
+    out, too: their reward says nothing.
+
     Raises:
         ConfigError: see `make_rows`.
     """
+    if settings.group == "episodes":
+        return [rollout for rollout in rollouts if is_scored(rollout)]
     played = [rollout for rollout in rollouts if rollout.outcome != "failed"]
-    if not settings.drop_uniform or settings.group == "episodes":
+    if not settings.drop_uniform:
         return played
     return [one for one in played if is_mixed([turn.reward for turn in tree_nodes(one)[0]])]
 
@@ -121,17 +126,7 @@ def tree_nodes(rollout: Rollout) -> tuple[list[Turn], list[int]]:
     return nodes, parents
 
 
-@dataclass(frozen=True, slots=True)
-class _Credited:
-    """A turn with its credit."""
-
-    rollout: Rollout
-    turn: Turn
-    advantage: float
-    degenerate: bool
-
-
-def _credit_tree(rollout: Rollout, settings: CreditSettings, max_tokens: int) -> list[_Credited]:
+def _credit_tree(rollout: Rollout, settings: CreditSettings, max_tokens: int) -> list[TurnCredit]:
     nodes, parents = tree_nodes(rollout)
     penalties = None
     if settings.overlong_factor:
@@ -149,29 +144,14 @@ def _credit_tree(rollout: Rollout, settings: CreditSettings, max_tokens: int) ->
         settings=settings,
     )
     return [
-        _Credited(rollout, turn, float(advantage), bool(degenerate))
+        TurnCredit(rollout, turn, float(advantage), bool(degenerate))
         for turn, advantage, degenerate in zip(
             nodes, credit.advantages, credit.degenerate, strict=True
         )
     ]
 
 
-def _credit_episodes(rollouts: Sequence[Rollout], settings: CreditSettings) -> list[_Credited]:
-    credit = episode_credit(
-        [rollout.episode_reward for rollout in rollouts],
-        groups=[rollout.group_id for rollout in rollouts],
-        settings=settings,
-    )
-    return [
-        _Credited(rollout, turn, float(advantage), bool(degenerate))
-        for rollout, advantage, degenerate in zip(
-            rollouts, credit.advantages, credit.degenerate, strict=True
-        )
-        for turn in rollout.turns
-    ]
-
-
-def _row(credited: _Credited) -> Row:
+def _row(credited: TurnCredit) -> Row:
     rollout, turn = credited.rollout, credited.turn
     generation = turn.generation
     if not generation.prompt_ids:

@@ -21,6 +21,9 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "returns": get_args(Returns),
     "broadcast": get_args(Broadcast),
 }
+_OF_EPISODES = ("bonus_gate", "read_weight", "malformed_penalty")
+_AT_MOST_1 = ("lam", "discount", "ddof", "bonus_gate", "read_weight")
+_AT_LEAST_0 = ("gamma", "eps", "clip", "overlong_factor", "malformed_penalty", *_AT_MOST_1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,16 @@ class CreditSettings:
     drop_uniform: bool = False
     """Leave out trees whose raw rewards are all 0 or all 1 (DAPO's dynamic filter). Without
     penalties such trees teach nothing anyway; with them they would teach to be short."""
+    bonus_gate: float = 0.0
+    """For `group="episodes"`: the share of a group's episodes that must be right for any of them to
+    keep its bonus for few turns; see `gated_rewards`. 0 pays it always."""
+    read_weight: float = 0.0
+    """For `group="episodes"`: the share of the verdict on a turn (whether a reader was right) in
+    that turn's advantage, see `step_advantages`; the rest is its episode's. Turns without a verdict
+    have their episode's alone. GRU-Mem: 0.1."""
+    malformed_penalty: float = 0.0
+    """For `group="episodes"`: what a malformed reply loses of its advantage, times the share of
+    malformed replies in its episode. Others lose nothing."""
     broadcast: Broadcast = "token_mean"
     """What a token counts in the loss; see `token_weights`. Roles are agents."""
     role_shares: Mapping[str, float] | None = None
@@ -68,12 +81,12 @@ class CreditSettings:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(f"{name} is one of {choices}, got {getattr(self, name)!r}")
-        for name in ("gamma", "lam", "discount", "ddof", "eps", "clip", "overlong_factor"):
+        for name in _AT_LEAST_0:
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} must be at least 0, got {getattr(self, name)}")
         if not self.gamma < math.inf:
             raise ConfigError("gamma must be finite, got inf")
-        for name in ("lam", "discount", "ddof"):
+        for name in _AT_MOST_1:
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} must be at most 1, got {getattr(self, name)}")
         if self.group == "episodes" and self.overlong_factor:
@@ -81,6 +94,9 @@ class CreditSettings:
                 'an overlong penalty is a node\'s, and group="episodes" compares whole episodes; '
                 "set overlong_factor=0"
             )
+        for name in _OF_EPISODES:
+            if self.group != "episodes" and getattr(self, name):
+                raise ConfigError(f'{name} is for whole episodes: choose group="episodes", or 0')
 
 
 CREDIT_PRESETS: Mapping[str, CreditSettings] = {
@@ -94,7 +110,8 @@ CREDIT_PRESETS: Mapping[str, CreditSettings] = {
 }
 """By name. "marti_cli": what the command line of MARS²'s authors asks for. "released": what their
 code trains with, since its shaping never runs. "grpo": no shaping, the plain baseline. "pimem":
-whole episodes compared, every token counting the same."""
+whole episodes compared by the difference of their rewards, every token counting the same, as PI-Mem
+and MemAgent do; a group of equal rewards, of which one episode alone is a case, teaches nothing."""
 
 
 def credit_settings(preset: str = "default", **changes: Any) -> CreditSettings:
