@@ -75,6 +75,8 @@ class Call:
     """What to merge."""
     max_tokens: int
     """The most that a reply should have."""
+    gated: bool = False
+    """Of a memorizer: it replies with gates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,133 @@
+r"""What a reader, a merger and an answerer reply, and how it is read.
+
+    reader     <check>yes</check> what was found            or  <check>no</check>
+    merger     the new memory, nothing else
+    answerer   anything with the answer in \boxed{...}
+
+A bad reply is data: nothing here raises. Only replies are parsed, never prompts, so that a tag in a
+document decides nothing. Thinking (`<think>...</think>`) is taken off the head of a reply.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from ..judging.answers import boxed
+from .settings import Grammar
+
+CheckStatus = Literal["yes", "no", "empty", "malformed"]
+
+_CHECK = re.compile(r"<\s*check\s*>\s*(yes|no)\s*<\s*/\s*check\s*>", re.IGNORECASE)
+_RELEASED_NO = "<check>no</check>"
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+class Read:
+    """Replies of a reader, well-formed."""
+
+    @staticmethod
+    def yes(text: str) -> str:
+        """Say that a chunk holds something new: `text`."""
+        return f"<check>yes</check>\n{text}"
+
+    @staticmethod
+    def no() -> str:
+        """Say that a chunk holds nothing new."""
+        return "<check>no</check>"
+
+
+def Merge(text: str) -> str:  # noqa: N802  (the three are named alike)
+    """Return a merger's reply: the new memory."""
+    return text
+
+
+def Answer(text: str) -> str:  # noqa: N802
+    """Return an answerer's reply: the answer in a box."""
+    return f"\\boxed{{{text}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a reader said."""
+
+    status: CheckStatus
+    note: str | None
+    """What goes into the merge; None: nothing does."""
+
+
+def parse_read(reply: str, *, grammar: Grammar = "tagged", strict: bool = False) -> Check:
+    """Return what a reader said.
+
+    The first well-formed tag decides, whatever its case and blanks, and the note is what follows
+    it. A yes with nothing behind it counts as no (`empty`). Without a tag the reply is `malformed`:
+    with `strict` it counts as no, else as yes with all of it.
+
+    With `grammar="released"`, the reply is a no iff `<check>no</check>` occurs anywhere in it,
+    lower-cased; else it is a yes, and all of it, the tag included, is the note.
+
+    Example:
+        >>> parse_read("<check> Yes </check> Ada, 1843.")
+        Check(status='yes', note='Ada, 1843.')
+        >>> parse_read("Ada, 1843.", strict=True)
+        Check(status='malformed', note=None)
+    """
+    if grammar == "released":
+        if _RELEASED_NO in reply.lower():
+            return Check("no", None)
+        return Check("yes" if _CHECK.search(reply) else "malformed", reply)
+    text = reply.strip()
+    tag = _CHECK.match(text)
+    if tag is None:
+        text = without_thinking(text)
+        tag = _CHECK.search(text)
+    if tag is None:
+        return Check("malformed", None if strict or not text else text)
+    if tag[1].lower() == "no":
+        return Check("no", None)
+    note = text[tag.end() :].strip()
+    return Check("yes", note) if note else Check("empty", None)
+
+
+def parse_summary(reply: str) -> Check:
+    """Return what a reader wrote that was asked for a summary, not for a check (`no_check`)."""
+    note = without_thinking(reply.strip())
+    return Check("yes", note) if note else Check("empty", None)
+
+
+def parse_memory(reply: str, *, grammar: Grammar = "tagged") -> str | None:
+    """Return the memory that a merger wrote; None, keep the old one, for an empty reply.
+
+    Only thinking at the very head of the reply is taken off: the tag may stand in a document, too,
+    and must not carry away what was merged before it. With `grammar="released"` the reply is the
+    memory as it is, stripped, even where nothing is left of it.
+    """
+    text = reply.strip()
+    if grammar == "released":
+        return text
+    if text.startswith(_OPEN):
+        text = without_thinking(text)
+    return text or None
+
+
+def parse_answer(reply: str) -> str:
+    r"""Return what stands in the last box behind any thinking; empty where there is no box.
+
+    Example:
+        >>> parse_answer(r"<think>\boxed{A}?</think> It is \boxed{Ada}.")
+        'Ada'
+    """
+    return boxed(reply) or ""
+
+
+def without_thinking(text: str) -> str:
+    """Return a text without the thinking at its head.
+
+    Some chat templates open the tag themselves, so a reply may only close it. Thinking that never
+    ends is all that there is: nothing is left.
+    """
+    if text.startswith(_OPEN):
+        return text.partition(_CLOSE)[2].strip()
+    head, close, rest = text.partition(_CLOSE)
+    return rest.strip() if close and _OPEN not in head else text
