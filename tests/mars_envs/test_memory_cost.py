@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import runpy
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -417,3 +419,14 @@ def test_other_input_that_cannot_be_is_refused() -> None:
         parallel_job(HIT, order="shuffled")  # type: ignore[arg-type]
     with pytest.raises(InvalidSetting, match="shares in"):
         parallel_latency(HIT, ALONE, cached=(2,))
+
+
+def test_the_figure_is_drawn_and_its_table_printed(
+    repo_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = runpy.run_path(str(repo_dir / "examples" / "plot_memory_cost.py"))
+    program["main"](["--output", str(tmp_path / "cost.png")])
+    assert (tmp_path / "cost.png").stat().st_size > 20_000
+    lines = capsys.readouterr().out.splitlines()
+    work = [line for line in lines if line.lstrip().startswith(("7b ", "35b-moe "))]
+    assert len(work) == 6, "two machines; recurrent, parallel without and with a cache"
