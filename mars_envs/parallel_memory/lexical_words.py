@@ -1,0 +1,122 @@
+"""Words, sentences and headings, as far as one gets without a model."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+WORD = re.compile(r"\w+(?:['’.,-]\w+)*")
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-Z0-9])")
+# "Dr. Smith", "J. R. Tolkien" and "No. 5" go on.
+_ABBREVIATED = re.compile(r"\b(?:[A-Z]|Dr|Mr|Mrs|Ms|St|No|Jr|Sr|vs|Co|Inc|Mt|Ft)\.\s+$")
+_ENDING = re.compile(r"(?:['’]s|ies|es|s|ed|ing|y)$")
+_DETAIL = re.compile(r"\s*\([^()]*\)\s*$")
+_REMEMBERED = re.compile(r"\[([^\[\]]+)\]\s+(.+)")
+_NUMBERED = re.compile(r"(?:Document|Passage|Section) \d+(?:/\d+)?:?")
+_HEADING = re.compile(r"(?=.{1,100}$)\S+(?: \S+){0,11}(?<![.!?\"”])")
+_LONGEST = 600
+"""Characters of a sentence; what has no sentences is cut here."""
+_STOP_WORDS = """a about above after all also am an and any are as at be became because been before
+being between both but by can could did do does during each either for former from had has have he
+her him his how i if in into is it its made many may more most much name named no not of on
+one only or other out over same she should so some such than that the that their them then
+there these they this those through to under until up used was we were what when where which
+while who whom whose why will with would year years you your"""
+_STOP = frozenset(_STOP_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence under its heading."""
+
+    heading: str
+    """Empty where none is known."""
+    text: str
+
+    def __str__(self) -> str:
+        """Write it as a line of a memory, which `lines_of` reads back."""
+        return f"[{self.heading}] {self.text}" if self.heading else self.text
+
+
+def lines_of(text: str) -> list[Line]:
+    """Cut a text into sentences under their headings.
+
+    A short row that does not end like a sentence is the heading of the rows that follow, up to an
+    empty one; a line of a memory brings its own.
+    """
+    lines: list[Line] = []
+    heading = ""
+    rows = [*map(str.strip, text.splitlines()), ""]
+    for row, following in pairwise(rows):
+        remembered = _REMEMBERED.fullmatch(row)
+        if not row or _NUMBERED.fullmatch(row):
+            heading = ""
+        elif remembered is not None:
+            lines.append(Line(remembered[1], remembered[2]))
+        elif following and not heading and _HEADING.fullmatch(row):
+            heading = row
+        else:
+            lines += [Line(heading, sentence) for sentence in _sentences(row)]
+    return lines
+
+
+def _sentences(row: str) -> list[str]:
+    """Cut a row after ". ", "! " and "? " before a capital, and where it has no end."""
+    cuts: list[str] = []
+    start = 0
+    for end in [*(match.end() for match in _SENTENCE_END.finditer(row)), len(row)]:
+        if end < len(row) and _ABBREVIATED.search(row, start, end):
+            continue
+        cuts += [row[at : min(at + _LONGEST, end)].strip() for at in range(start, end, _LONGEST)]
+        start = end
+    return [cut for cut in cuts if cut]
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """Return a word without case and ending."""
+    word = word.lower()
+    cut = _ENDING.sub("", word)
+    return cut if len(cut) >= 3 else word
+
+
+def stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's words."""
+    return frozenset(map(stem, WORD.findall(text)))
+
+
+def content(text: str) -> frozenset[str]:
+    """Return the stems of those words that are about something."""
+    return frozenset(stem(word) for word in WORD.findall(text) if word.lower() not in _STOP)
+
+
+def mentions(text: str, heading: str) -> bool:
+    """Whether a heading stands in a text, as whole words; "(film)" at its end may be missing."""
+    name = _DETAIL.sub("", heading)
+    if name not in text:
+        return False
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+def shares(question: str, lines: Sequence[Line]) -> list[float]:
+    """Return which share of a question's words each line has, from 0 to 1.
+
+    A word weighs the more the fewer of the lines have it: log(1 + lines / (1 + lines with it)).
+    """
+    asked = content(question)
+    here = [asked & stems(f"{line.heading} {line.text}") for line in lines]
+    common = Counter(word for words in here for word in words)
+    # In a fixed order: sums of floats depend on it, and the order of a set is no one's to rely on.
+    weights = {word: math.log(1 + len(lines) / (1 + common[word])) for word in sorted(asked)}
+    total = math.fsum(weights.values())
+    return [_sum(weights, words) / total if total else 0.0 for words in here]
+
+
+def _sum(weights: dict[str, float], words: Iterable[str]) -> float:
+    # math.fsum is exact, so the order of the words does not matter.
+    return math.fsum(weights[word] for word in words)

@@ -1,0 +1,209 @@
+"""Speakers without a model: they play every role of every method, from an observation to a reply.
+
+`oracle` knows a task's evidence: with it a test can say what a method does, because nothing else
+can go wrong. `lexical` knows nothing but what it is shown.
+
+What a speaker says depends on the observation and on its own settings alone, never on the order of
+the calls; where it draws by chance, the draw is a hash of its seed, the task, the turn and the
+chunk. So methods that are compared under one seed meet the same luck.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import InvalidSetting
+from ..reading.document import Document
+from ..reading.task import Evidence, ReadingTask
+from .gated_replies import Update
+from .lexical import Lexical
+from .lexical_words import lines_of
+from .play import read_selected
+from .replies import Answer, Merge, Read
+from .workflow import Speaker
+
+UNKNOWN = "unknown"
+"""What speakers answer who do not know."""
+
+
+def oracle(
+    task: ReadingTask, *, miss: float = 0.0, false_yes: float = 0.0, seed: int = 0
+) -> Speaker:
+    """Return a speaker that reads, merges and answers as well as anyone could who reads in order.
+
+    A reader (and a memorizer) finds a passage of the task's evidence iff its chunk holds it, the
+    memory lacks it, and it can be recognised: it has no triggers, or one of them stands, as whole
+    words, in the question, in the memory, or in a passage found in the same chunk. So a chain of
+    passages is followed as far as it goes within one chunk.
+
+    A passage that a seam cuts counts as held by the chunk that has its middle character, hence the
+    larger part of it, and is reported whole: a method is not to fail for where a seam falls.
+
+    The merged memory has the evidence first, in the task's order, then what else was reported, one
+    passage a line; a budget that cuts it takes the latter first. The answer is the task's own if
+    all of the evidence is in what the answerer sees, else "unknown".
+
+    Args:
+        task: what is known. Without evidence, nothing is found and the answer is "unknown".
+        miss: chance with which a reader that found something says no.
+        false_yes: chance with which a reader that found nothing reports a sentence of its chunk.
+        seed: of both draws.
+
+    Raises:
+        InvalidSetting: `miss` or `false_yes` is no chance.
+    """
+    return _Oracle(task=task, miss=miss, false_yes=false_yes, seed=seed)
+
+
+def lexical(*, share: float = 0.3) -> Speaker:
+    """Return a speaker that goes by words: it knows no truth and runs on any text.
+
+    See `mars_envs.parallel_memory.lexical` for its rules.
+
+    Args:
+        share: of the question's words, weighted by how rare they are, that a sentence must have.
+    """
+    return Lexical(share=share)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Oracle:
+    task: ReadingTask
+    miss: float
+    false_yes: float
+    seed: int
+    _evidence: tuple[tuple[Evidence, str, re.Pattern[str] | None], ...] = field(
+        init=False, repr=False
+    )
+    """Each passage, its text on one line, and what its triggers look like."""
+
+    def __post_init__(self) -> None:
+        for name in ("miss", "false_yes"):
+            chance = getattr(self, name)
+            if not 0.0 <= chance <= 1.0:
+                raise InvalidSetting(f"{name} is a chance from 0 to 1, got {chance!r}")
+        known = tuple((e, _line(e.text), _any_of(e.triggers)) for e in self.task.evidence)
+        object.__setattr__(self, "_evidence", known)
+
+    def __call__(self, view: Mapping[str, Any]) -> str:
+        role = view["role"]
+        if role == "reader":
+            found = self._found(view)
+            return Read.yes("\n".join(found)) if found else Read.no()
+        if role == "merger":
+            notes = read_selected(view["selected"])
+            return Merge(self._memory([view["memory"], *(note.text for note in notes)]))
+        if role == "memorizer":
+            return self._memorize(view)
+        return Answer(self._answer(view))
+
+    def _found(self, view: Mapping[str, Any]) -> list[str]:
+        """Return what a reader reports, a passage a line."""
+        found = self._recognised(view["chunk"], view["question"], view["memory"])
+        if found:
+            return [] if self._drawn("miss", view) < self.miss else found
+        if self._drawn("false yes", view) < self.false_yes:
+            lines = [_line(line.text) for line in lines_of(view["chunk"])]
+            passages = [text for _, text, _ in self._evidence]
+            others = [line for line in lines if not any(text in line for text in passages)]
+            return others[int(self._drawn("line", view) * len(others)) :][:1]
+        return []
+
+    def _recognised(self, chunk: str, question: str, memory: str) -> list[str]:
+        """Return the passages that stand in a chunk, can be recognised and are not in the memory.
+
+        They are in the task's order.
+        """
+        memory = _line(memory)
+        here = [
+            (text, trigger)
+            for evidence, text, trigger in self._evidence
+            if text not in memory and holds(chunk, evidence, self.task.document)
+        ]
+        read = f"{question}\n{memory}"
+        found: set[str] = set()
+        while True:
+            new = [
+                text
+                for text, trigger in here
+                if text not in found and (trigger is None or trigger.search(read))
+            ]
+            if not new:
+                return [text for text, _ in here if text in found]
+            found.update(new)
+            read = "\n".join((read, *new))
+
+    def _memorize(self, view: Mapping[str, Any]) -> str:
+        found = self._found(view)
+        memory = self._memory([view["memory"], *found])
+        if not view["gated"]:
+            return Merge(memory)
+        return Update(memory if found else None, end=self._complete(memory))
+
+    def _memory(self, texts: Sequence[str]) -> str:
+        """Merge texts into lines, the evidence first, each line once."""
+        lines = dict.fromkeys(line for text in texts for line in map(_line, text.splitlines()))
+        everything = "\n".join(lines)
+        evidence = dict.fromkeys(text for _, text, _ in self._evidence if text in everything)
+        others = [line for line in lines if line and line not in evidence]
+        return "\n".join((*evidence, *others))
+
+    def _complete(self, text: str) -> bool:
+        """Whether all that it takes stands in a text."""
+        return bool(self._evidence) and all(line in _line(text) for _, line, _ in self._evidence)
+
+    def _answer(self, view: Mapping[str, Any]) -> str:
+        passages = [note.text for note in read_selected(view["selected"])]
+        seen = [
+            text
+            for evidence, text, _ in self._evidence
+            if any(holds(passage, evidence, self.task.document) for passage in passages)
+        ]
+        if not self._complete("\n".join((view["memory"], *seen))):
+            return UNKNOWN
+        answers = self.task.answers
+        return ", ".join(answers) if self.task.match == "all" else answers[0]
+
+    def _drawn(self, what: str, view: Mapping[str, Any]) -> float:
+        """Draw from [0, 1), the same for the same seed, task, turn and chunk."""
+        key = (self.seed, self.task.task_id, what, int(view["turn"]), int(view["chunk_index"]))
+        digest = hashlib.blake2b(repr(key).encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "big") / 2**64
+
+
+def holds(chunk: str, evidence: Evidence, document: Document) -> bool:
+    """Whether a chunk has a passage whole, or cut by a seam but with its middle character."""
+    text = evidence.text
+    if text in chunk:
+        return True
+    middle = (len(text) - 1) // 2
+    # Where the passage would begin in the chunk (below 0: in the chunk before), if it is cut here:
+    # at the chunk's end, at its start, or all around it.
+    tail = max(0, len(chunk) - len(text))
+    starts = [tail + at for at in _places(text[: middle + 1], chunk[tail:])]
+    starts += [at - middle for at in _places(text[middle:], chunk[: len(text)])]
+    starts += [-at for at in _places(chunk, text) if at <= middle < at + len(chunk)]
+    # Another passage may differ in its last word only: the document says whether it is this one.
+    places = (evidence.start - start for start in starts if start <= evidence.start)
+    return any(document.read(place, place + len(chunk)) == chunk for place in places)
+
+
+def _places(part: str, text: str) -> Iterator[int]:
+    at = text.find(part) if part else -1
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _any_of(triggers: Sequence[str]) -> re.Pattern[str] | None:
+    if not triggers:
+        return None
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, triggers))})(?!\w)")
