@@ -1,0 +1,87 @@
+"""The ways of reading, by name: PI-Mem's loop and the baselines that it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InvalidSetting
+from ..reading.chunking import Chunks
+from .gated import GatedMemory
+from .loop import MemoryLoop
+from .recurrent import RecurrentMemory
+from .retrieval import Retrieval
+from .settings import MemorySettings
+from .single_pass import Direct
+from .workflow import Workflow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A way of reading."""
+
+    make: Callable[..., Workflow]
+    options: tuple[str, ...] = ()
+    """What it takes beside settings and prompts."""
+    says: str
+    """What it does, for reports."""
+
+
+METHODS: Mapping[str, Method] = {
+    "pi_mem": Method(make=MemoryLoop, says="all chunks at once with a shared memory, in turns"),
+    "recurrent": Method(
+        make=RecurrentMemory,
+        options=("passes",),
+        says="chunk by chunk, the memory rewritten each time (MemAgent)",
+    ),
+    "gated": Method(
+        make=GatedMemory,
+        options=("passes", "exit_gate"),
+        says="chunk by chunk, with an update gate and an exit gate (GRU-Mem)",
+    ),
+    "direct": Method(
+        make=Direct, options=("context_tokens",), says="at once, the middle left out if too long"
+    ),
+    "retrieval": Method(
+        make=Retrieval, options=("piece_tokens", "top"), says="the pieces that BM25 finds, at once"
+    ),
+}
+
+
+def make_workflow(
+    method: str,
+    question: str,
+    chunks: Chunks,
+    *,
+    settings: MemorySettings | None = None,
+    prompts: Any = "prose",
+    **options: Any,
+) -> Workflow:
+    """Return a way of reading a document to answer a question, at its start.
+
+    Args:
+        method: a name of `METHODS`.
+        question: what to answer.
+        chunks: the document. "direct" and "retrieval" cut it anew.
+        settings: see `MemorySettings`; None for the default ones.
+        prompts: see `mars_envs.parallel_memory.prompts.resolve_prompts`.
+        options: what the method takes beside, see `METHODS`.
+
+    Raises:
+        InvalidSetting: no such method or option, or a value that cannot work.
+        ImportError: "retrieval" without the extra of that name.
+
+    Example:
+        >>> from mars_envs.reading.chunking import chunk_document
+        >>> workflow = make_workflow("recurrent", "Who?", chunk_document("Ada did it."), passes=2)
+        >>> workflow.max_turns, [call.role for call in workflow.ask()]
+        (2, ['memorizer'])
+    """
+    known = METHODS.get(method)
+    if known is None:
+        raise InvalidSetting(f"unknown method {method!r}; expected one of {', '.join(METHODS)}")
+    if unknown := sorted(set(options) - set(known.options)):
+        expected = f"some of {list(known.options)}" if known.options else "none"
+        raise InvalidSetting(f"{method!r} takes no options {unknown}; expected {expected}")
+    return known.make(question, chunks, settings=settings, prompts=prompts, **options)

@@ -1,0 +1,91 @@
+"""Retrieval: the pieces of a document that are most like the question, by BM25, then one call.
+
+PI-Mem's retrieval baseline, as its released code has it: pieces of 2,000 tokens, Okapi BM25 over
+the words of this document alone (lower-cased, between blanks), the question as query, the best six.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidSetting
+from ..reading.chunking import Chunks, chunk_document
+from .settings import MemorySettings
+from .single_pass import SinglePass
+
+
+class Retrieval(SinglePass):
+    """Answers from the pieces of a document that a search finds.
+
+    Args:
+        question: what to answer, and to search for.
+        chunks: the document; it is cut anew, with the same tokenizer.
+        settings: as of `SinglePass`.
+        prompts: as of `SinglePass`.
+        piece_tokens: of a piece.
+        top: pieces to show, in the order of the document. Of equally good ones, the earlier.
+
+    Raises:
+        InvalidSetting: `piece_tokens` or `top` is less than 1.
+        ImportError: the extra `retrieval` is not installed.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        chunks: Chunks,
+        *,
+        settings: MemorySettings | None = None,
+        prompts: Any = "prose",
+        piece_tokens: int = 2000,
+        top: int = 6,
+    ) -> None:
+        if top < 1:
+            raise InvalidSetting(f"top is a whole number of pieces of at least 1, got {top!r}")
+        pieces = chunk_document(chunks.document, size=piece_tokens, tokenizer=chunks.tokenizer)
+        scores = bm25(question, pieces)
+        best = np.argsort(-scores, kind="stable")[:top]
+        super().__init__(
+            question, pieces, sorted(best.tolist()), settings=settings, prompts=prompts
+        )
+
+
+def bm25(
+    query: str, texts: Sequence[str], *, k1: float = 1.5, b: float = 0.75
+) -> NDArray[np.float64]:
+    """Score texts by how like a query they are: Okapi BM25 over lower-cased words between blanks.
+
+    Robertson's weights: a word in more than half of the texts weighs nothing. A word that the query
+    has twice counts twice.
+
+    Returns:
+        Scores, `[texts]`.
+
+    Raises:
+        ImportError: the extra `retrieval` is not installed.
+    """
+    library = _library()
+    ids: dict[str, int] = {}
+    words = [[ids.setdefault(word, len(ids)) for word in text.lower().split()] for text in texts]
+    wanted = [ids[word] for word in query.lower().split() if word in ids]
+    if not wanted:
+        return np.zeros(len(words))
+    index = library.BM25(k1=k1, b=b, method="robertson", dtype="float64")
+    index.index((words, ids), show_progress=False)
+    scores: NDArray[np.float64] = index.get_scores_from_ids(wanted)
+    return scores
+
+
+def _library() -> Any:
+    try:
+        import bm25s
+    except ImportError as error:
+        raise ImportError(
+            "the retrieval baseline scores with the package bm25s; install it with "
+            "`pip install 'mars-envs[retrieval]'`"
+        ) from error
+    return bm25s
