@@ -1,0 +1,183 @@
+"""A generated document: it knows how long it is and writes itself when it is read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..document import Part
+from .filler import Filler
+
+_KEPT: Final = 8  # blocks of text that a document keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A stretch that is a document of its own, kept as text."""
+
+    text: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stretch of distractors of one block."""
+
+    block: int
+    first: int
+    last: int
+    """One beyond the last document of the block that is in it."""
+
+
+Stretch = Whole | Run
+
+
+class SyntheticDocument:
+    """A document that is made of stretches; it holds seeds and lengths, not its text.
+
+    Args:
+        filler: where its distractors are from.
+        stretches: in order.
+        tokens: of all of it, by the tokenizer "words".
+    """
+
+    def __init__(self, filler: Filler, stretches: Sequence[Stretch], *, tokens: int) -> None:
+        self.tokens = tokens
+        self._filler = filler
+        self._stretches = tuple(stretches)
+        lengths = self._lengths()
+        self._starts = np.concatenate([[0], np.cumsum(lengths)])
+        counts = [1 if isinstance(s, Whole) else s.last - s.first for s in self._stretches]
+        self._firsts = np.concatenate([[0], np.cumsum(np.array(counts, np.int64))])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Its documents; each is made when it is asked for."""
+        return _Parts(self)
+
+    @property
+    def digest(self) -> str:
+        """A short name of its content, from reading all of it once."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        sha = hashlib.sha256()
+        for text in self.texts():
+            sha.update(text.encode())
+        return sha.hexdigest()[:16]
+
+    def read(self, start: int, end: int) -> str:
+        """Return the characters from `start` up to `end`."""
+        start, end = max(0, start), min(len(self), end)
+        if start >= end:
+            return ""
+        first = int(np.searchsorted(self._starts, start, side="right")) - 1
+        last = int(np.searchsorted(self._starts, end, side="left"))
+        text = "".join(self._text(number) for number in range(first, last))
+        before = int(self._starts[first])
+        return text[start - before : end - before]
+
+    def texts(self) -> Iterator[str]:
+        """Return all of it in pieces, one after the other: what a writer streams."""
+        return (self._write(stretch) for stretch in self._stretches)
+
+    def __repr__(self) -> str:
+        return f"SyntheticDocument({self.tokens} tokens, {len(self.parts)} parts)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_text"}
+
+    @cached_property
+    def _text(self) -> Any:
+        return lru_cache(_KEPT)(lambda number: self._write(self._stretches[number]))
+
+    def _write(self, stretch: Stretch) -> str:
+        if isinstance(stretch, Whole):
+            return stretch.text
+        return "".join(self._filler.render(stretch.block, stretch.first, stretch.last))
+
+    def _lengths(self) -> NDArray[np.int64]:
+        return np.array(
+            [
+                len(s.text)
+                if isinstance(s, Whole)
+                else int(self._filler.lengths(s.block)[1][s.first : s.last].sum())
+                for s in self._stretches
+            ],
+            np.int64,
+        )
+
+    def start_of(self, stretch: int) -> int:
+        """Return where a stretch starts, in characters."""
+        return int(self._starts[stretch])
+
+    def doc_id_of(self, stretch: int) -> str:
+        """Return the name of a stretch's first part."""
+        return f"d{self._firsts[stretch]}"
+
+    def part(self, number: int) -> Part:
+        """Return a part by its number."""
+        place = int(np.searchsorted(self._firsts, number, side="right")) - 1
+        return self._parts_of(place)[number - int(self._firsts[place])]
+
+    def iter_parts(self) -> Iterator[Part]:
+        """Return all parts in order."""
+        for place in range(len(self._stretches)):
+            yield from self._parts_of(place)
+
+    def count_parts(self) -> int:
+        """Return how many parts there are."""
+        return int(self._firsts[-1])
+
+    def _parts_of(self, place: int) -> list[Part]:
+        stretch, start = self._stretches[place], int(self._starts[place])
+        first = int(self._firsts[place])
+        if isinstance(stretch, Whole):
+            return [_part(first, start, len(stretch.text), stretch.title)]
+        lengths = self._filler.lengths(stretch.block)[1][stretch.first : stretch.last]
+        starts = start + np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        titles = self._filler.titles(stretch.block)[stretch.first : stretch.last]
+        return [
+            _part(first + nth, begin, length, title)
+            for nth, (begin, length, title) in enumerate(
+                zip(starts.tolist(), lengths.tolist(), titles, strict=True)
+            )
+        ]
+
+
+class _Parts(Sequence[Part]):
+    """The parts of a synthetic document."""
+
+    def __init__(self, document: SyntheticDocument) -> None:
+        self._document = document
+
+    def __len__(self) -> int:
+        return self._document.count_parts()
+
+    @overload
+    def __getitem__(self, index: int) -> Part: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Part]: ...
+    def __getitem__(self, index: int | slice) -> Part | Sequence[Part]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"part {index} of {len(self)}")
+        return self._document.part(index % len(self))
+
+    def __iter__(self) -> Iterator[Part]:
+        return self._document.iter_parts()
+
+
+def _part(number: int, start: int, length: int, title: str) -> Part:
+    return Part(doc_id=f"d{number}", start=start, end=start + length, title=title)
