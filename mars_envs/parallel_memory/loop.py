@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..spaces import replace_surrogates
 from .budgets import cut_to
 from .calls import CallLoop, ChunkedText, Heard, Request, Sizes
 from .merge import MergeSpace
@@ -88,7 +89,9 @@ class MemoryLoop(CallLoop):
         self._memory_cut = False
         self._read_overhead = -1
         self._level: list[Note | None] = []
-        self._post([Request(role="reader", phase=Phase.READ, index=i) for i in self._reading])
+        backwards = self.settings.alternate and turn % 2 == 0
+        places = reversed(self._reading) if backwards else self._reading
+        self._post([Request(role="reader", phase=Phase.READ, index=i) for i in places])
 
     def _advance(self) -> None:
         if self._phase is Phase.READ:
@@ -201,7 +204,7 @@ class MemoryLoop(CallLoop):
     def _call(self, call_id: int, request: Request) -> Call:
         settings = self.settings
         if request.role == "reader":
-            chunk = self.chunks[request.index]
+            chunk = replace_surrogates(self.chunks[request.index])
             return self._make(
                 call_id,
                 request,
@@ -242,26 +245,25 @@ class MemoryLoop(CallLoop):
         if request.role == "reader":
             return self._hear_reader(request, reply, tokens)
         if request.role == "merger":
-            return self._hear_merger(request, reply, tokens)
+            return self._hear_merger(request, reply)
         return super()._hear(request, reply, tokens)
 
     def _hear_reader(self, request: Request, reply: str, tokens: int) -> Heard:
         settings = self.settings
-        cut = settings.budgets and tokens > settings.reply_tokens
-        if cut:
-            reply, _ = cut_to(reply, settings.reply_tokens, self.chunks.tokenizer)
         if settings.check:
             check = parse_read(reply, grammar=settings.grammar, strict=settings.strict)
         else:
             check = parse_summary(reply)
         self._malformed += check.status == "malformed"
         if check.note is not None:
-            index = request.index
-            self._found[index] = Note(text=check.note, first=index, last=index)
-        return Heard(status=check.status, found=check.note is not None, cut=cut)
+            note = check.note
+            if settings.budgets:
+                note, _ = cut_to(note, settings.reply_tokens, self.chunks.tokenizer)
+            self._found[request.index] = Note(text=note, first=request.index, last=request.index)
+        over = tokens > settings.reply_tokens
+        return Heard(status=check.status, found=check.note is not None, cut=over)
 
-    def _hear_merger(self, request: Request, reply: str, tokens: int) -> Heard:
-        cut = tokens > self.settings.memory_tokens
+    def _hear_merger(self, request: Request, reply: str) -> Heard:
         memory = parse_memory(reply, grammar=self.settings.grammar)
         if request.final:
             if memory is not None:

@@ -14,7 +14,7 @@ from .prompts import AnswerView, ClosedBookView, DirectView, MergeView, ReadView
 from .settings import Style
 
 _TAG = re.compile(
-    r"<(?=\s*/?\s*(?:question|part|memory|notes?|check|update|next|think|passages?)\b)",
+    r"<(?=\s*+/?+\s*+(?:question|part|memory|notes?|check|update|next|think|passages?)\b)",
     re.IGNORECASE,
 )
 _NOTHING: Final = "(empty: nothing is known yet)"

@@ -5,7 +5,7 @@ r"""What a reader, a merger and an answerer reply, and how it is read.
     answerer   anything with the answer in \boxed{...}
 
 A bad reply is data: nothing here raises. Only replies are parsed, never prompts, so that a tag in a
-document decides nothing. Thinking (`<think>...</think>`) is taken off the head of a reply.
+document decides nothing. Thinking, `<think>...</think>`, is taken off first.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from .settings import Grammar
 
 CheckStatus = Literal["yes", "no", "empty", "malformed"]
 
-_CHECK = re.compile(r"<\s*check\s*>\s*(yes|no)\s*<\s*/\s*check\s*>", re.IGNORECASE)
+_CHECK = re.compile(
+    r"<\s*+check\s*+>\s*+(yes|no)\s*+<\s*+/\s*+check\s*+>",
+    re.IGNORECASE,
+)
 _RELEASED_NO = "<check>no</check>"
-_OPEN, _CLOSE = "<think>", "</think>"
+_THINK = re.compile(r"(</?think>)")
 
 
 class Read:
@@ -83,32 +86,28 @@ def parse_read(reply: str, *, grammar: Grammar = "tagged", strict: bool = False)
         text = without_thinking(text)
         tag = _CHECK.search(text)
     if tag is None:
-        return Check("malformed", None if strict or not text else text)
+        return Check("malformed", None if strict or not text else _quiet(text))
     if tag[1].lower() == "no":
         return Check("no", None)
     note = text[tag.end() :].strip()
-    return Check("yes", note) if note else Check("empty", None)
+    return Check("yes", _quiet(note)) if note else Check("empty", None)
 
 
 def parse_summary(reply: str) -> Check:
     """Return what a reader wrote that was asked for a summary, not for a check (`no_check`)."""
     note = without_thinking(reply.strip())
-    return Check("yes", note) if note else Check("empty", None)
+    return Check("yes", _quiet(note)) if note else Check("empty", None)
 
 
 def parse_memory(reply: str, *, grammar: Grammar = "tagged") -> str | None:
     """Return the memory that a merger wrote; None, keep the old one, for an empty reply.
 
-    Only thinking at the very head of the reply is taken off: the tag may stand in a document, too,
-    and must not carry away what was merged before it. With `grammar="released"` the reply is the
-    memory as it is, stripped, even where nothing is left of it.
+    With `grammar="released"` the reply is the memory as it is, stripped, even where nothing is left
+    of it.
     """
-    text = reply.strip()
     if grammar == "released":
-        return text
-    if text.startswith(_OPEN):
-        text = without_thinking(text)
-    return text or None
+        return reply.strip()
+    return without_thinking(reply.strip()) or None
 
 
 def parse_answer(reply: str) -> str:
@@ -122,12 +121,32 @@ def parse_answer(reply: str) -> str:
 
 
 def without_thinking(text: str) -> str:
-    """Return a text without the thinking at its head.
+    """Return a text without thinking, `<think>...</think>`.
 
-    Some chat templates open the tag themselves, so a reply may only close it. Thinking that never
-    ends is all that there is: nothing is left.
+    Some chat templates open the tag themselves, so a reply may only close it: then all before is
+    thinking. Thinking that never ends goes on to the end of the reply.
+
+    Example:
+        >>> without_thinking("<think>Hm.</think> Ada"), without_thinking("Hm.</think> Ada")
+        ('Ada', 'Ada')
     """
-    if text.startswith(_OPEN):
-        return text.partition(_CLOSE)[2].strip()
-    head, close, rest = text.partition(_CLOSE)
-    return rest.strip() if close and _OPEN not in head else text
+    kept: list[str] = []
+    thinking = False
+    for piece in _THINK.split(text):
+        if piece == "<think>":
+            thinking = True
+        elif piece == "</think>":
+            if not thinking:
+                kept.clear()
+            thinking = False
+        elif not thinking:
+            kept.append(piece)
+    return "".join(kept).strip()
+
+
+def _quiet(note: str) -> str:
+    """Return a note whose tags of thinking, copied from a document, nobody takes for their own.
+
+    A merger may repeat a note word for word; what it repeats must not be taken off as thinking.
+    """
+    return note.replace("<think>", "‹think>").replace("</think>", "‹/think>")

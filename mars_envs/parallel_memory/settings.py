@@ -99,6 +99,10 @@ class MemorySettings:
     max_notes: int | None = None
     """The most notes that a turn merges, by their likeness to question and memory (BM25); what is
     left out is counted. None: all."""
+    alternate: bool = False
+    """Whether every second turn asks for the chunks from the last to the first. A prefix cache that
+    is smaller than the document then has the end of it left from the turn before. The outcome is
+    the same."""
     retries: int = 2
     """How often a failed call is asked again within its turn before it is given up."""
     max_failures: int = 8
