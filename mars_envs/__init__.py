@@ -8,6 +8,7 @@ Importing this package registers its environments:
     gym.make("mars_envs/TreeControl-v0")              the learner selects; coders are simulated
 """
 
+from .answer import AnswerFailed, Reading, answer
 from .errors import InvalidTask, JudgeUnavailable, MarsEnvsError, ProtocolError
 from .registration import register_envs
 from .single_agent import PromptOnly, SingleAgentView
@@ -25,18 +26,21 @@ CONTRACT_VERSION = 1
 
 __all__ = [
     "CONTRACT_VERSION",
+    "AnswerFailed",
     "InvalidTask",
     "JudgeUnavailable",
     "MarsEnvsError",
     "ParallelTreeSearchEnv",
     "PromptOnly",
     "ProtocolError",
+    "Reading",
     "SearchTree",
     "SingleAgentView",
     "TreeControlEnv",
     "TreeSearch",
     "TreeSearchEnv",
     "UnicodeText",
+    "answer",
     "register_envs",
 ]
 

@@ -7,6 +7,7 @@ news only until it has been found.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -71,7 +72,7 @@ def evidence_states(
     """
     memory = before[-1].memory if before else ""
     found = {chunk for turn in before for chunk in turn.found}
-    known = f"{task.question}\n{memory}".casefold()
+    known = f"{task.question}\n{memory}"
     return [
         _state(piece, memory, known, any(chunk in found for chunk in chunks))
         for piece, chunks in zip(task.evidence, gold, strict=True)
@@ -83,8 +84,14 @@ def _state(piece: Evidence, memory: str, known: str, found: bool) -> State:
         return "held"
     if found:
         return "lost"
-    triggers = [trigger.casefold() for trigger in piece.triggers]
-    return "new" if not triggers or any(one in known for one in triggers) else "hidden"
+    recognised = not piece.triggers or any(_mentions(known, one) for one in piece.triggers)
+    return "new" if recognised else "hidden"
+
+
+def _mentions(text: str, trigger: str) -> bool:
+    """Whether `trigger` stands in `text` as whole words, in any case."""
+    pattern = rf"(?<!\w){re.escape(trigger)}(?!\w)"
+    return re.search(pattern, text, re.IGNORECASE) is not None
 
 
 def _by_chunk(

@@ -155,7 +155,7 @@ def test_a_passage_is_new_once_what_leads_to_it_is_known() -> None:
     assert evidence_states(task(), GOLD, TURNS[:2]) == ["held", "held"]
     reworded = [turn(1, [note(2, FIRST)], "Tia governs Olm.")]
     assert evidence_states(task(), GOLD, reworded) == ["lost", "new"]
-    lost = [turn(1, [note(2, FIRST)], "It rains.")]
+    lost = [turn(1, [note(2, FIRST)], "Tiana is not meant.")]
     assert evidence_states(task(), GOLD, lost) == ["lost", "hidden"]
 
 
