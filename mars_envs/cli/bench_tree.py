@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import platform
-import shlex
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,11 +23,12 @@ from .agents import make_policy, prompts_of
 from .config import BenchTreeConfig
 from .console import console, progress
 from .files import check_output
-from .grid import CellLog, Finished, Record, run_grid
+from .grid import CellLog, Finished, Record, run_grid, tell_failures
 from .judge import open_judge
 from .judged import Verdicts, judge_all
 from .pools import write_pools
-from .runs import alone_in, identity, open_run, write_json
+from .runs import alone_in, identity, open_run, provenance, write_json
+from .sheets import Sheet
 from .teams import Team
 from .tree_curves import is_packed
 from .tree_figure import draw
@@ -48,7 +45,7 @@ from .tree_results import (
     compare_teams,
     gather,
 )
-from .tree_tables import Sheet, sheets
+from .tree_tables import sheets
 
 
 class BenchFailed(MarsEnvsError, RuntimeError):
@@ -82,7 +79,7 @@ def bench_tree(config: BenchTreeConfig) -> int:
             folder / "timings.json", {"judging_s": judged - started, "trees_s": grown - judged}
         )
         _show(results, folder)
-    return _tell_failures(failures, len(records), folder)
+    return tell_failures(failures, len(records), folder)
 
 
 def _judge(config: BenchTreeConfig, plan: Plan, judge: CodeJudge, folder: Path) -> Verdicts:
@@ -220,12 +217,7 @@ def make_results(
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
-        "provenance": {
-            "command": shlex.join(["mars-envs", *sys.argv[1:]]),
-            "mars_envs": version("mars-envs"),
-            "numpy": version("numpy"),
-            "python": platform.python_version(),
-        },
+        "provenance": provenance(),
         "settings": identity(settings),
         "inputs": inputs_of(plan),
         "tasks": [task.task_id for task in plan.tasks],
@@ -262,17 +254,3 @@ def _show(results: Mapping[str, Any], folder: Path) -> None:
     if find_spec("matplotlib") is not None:
         draw([results], folder / "curves.png")
         console.print(f"figure: {folder / 'curves.png'}", markup=False, soft_wrap=True)
-
-
-def _tell_failures(failures: Mapping[str, str], finished: int, folder: Path) -> int:
-    if not failures:
-        return 0
-    name, reason = next(iter(failures.items()))
-    console.print(
-        f"{len(failures)} of {len(failures) + finished} cells failed and are in no figure above; "
-        f"the first: {name}: {reason}\ntry them again with: --resume --out {folder}",
-        style="red",
-        markup=False,
-        soft_wrap=True,
-    )
-    return 1

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ..errors import MarsEnvsError
+from .console import console
 
 Cell = TypeVar("Cell")
 Record = dict[str, Any]
@@ -123,6 +124,27 @@ def run_grid(
             ) from error
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def tell_failures(failures: Mapping[str, str], finished: int, folder: Path) -> int:
+    """Say on the console which cells failed, and how to try them again; return the exit status.
+
+    Args:
+        failures: by name of the cell, why.
+        finished: cells that did not fail.
+        folder: of the run.
+    """
+    if not failures:
+        return 0
+    name, reason = next(iter(failures.items()))
+    console.print(
+        f"{len(failures)} of {len(failures) + finished} cells failed and are in no figure above; "
+        f"the first: {name}: {reason}\ntry them again with: --resume --out {folder}",
+        style="red",
+        markup=False,
+        soft_wrap=True,
+    )
+    return 1
 
 
 _work: Callable[[Any], Record] | None = None

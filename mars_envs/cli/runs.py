@@ -12,7 +12,11 @@ import fcntl
 import json
 import math
 import os
+import platform
+import shlex
+import sys
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -113,6 +117,16 @@ def _finite(content: Any) -> Any:
     if isinstance(content, float) and not math.isfinite(content):
         return None
     return content
+
+
+def provenance() -> dict[str, str]:
+    """Return what says where results are from, and no more: the command, and versions."""
+    return {
+        "command": shlex.join(["mars-envs", *sys.argv[1:]]),
+        "mars_envs": version("mars-envs"),
+        "numpy": version("numpy"),
+        "python": platform.python_version(),
+    }
 
 
 def identity(settings: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from ..diversity import describe_diversity
 from ..judging.base import Verdict
 from ..tree_search.tree import ROOT, SearchTree
-from .tree_results import mean_with_se
+from .sheets import mean_with_se
 
 
 def team_diversity(answers: Mapping[str, Sequence[tuple[str, Verdict]]]) -> dict[str, Any]:

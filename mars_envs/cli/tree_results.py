@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .grid import Record
+from .sheets import mean_with_se
 from .tree_curves import SUMS
 from .tree_growth import TreeCell
 
@@ -169,15 +168,6 @@ def cells_table(values: Mapping[Point, Values]) -> list[dict[str, Any]]:
         }
         for (team, selector, budget), found in values.items()
     ]
-
-
-def mean_with_se(column: Sequence[float]) -> dict[str, Any]:
-    """Return mean, standard error over tasks, and number of tasks."""
-    known = [value for value in column if not math.isnan(value)]
-    count = len(known)
-    mean = float(np.mean(known)) if known else math.nan
-    se = float(np.std(known, ddof=1) / math.sqrt(count)) if count > 1 else math.nan
-    return {"mean": mean, "se": se, "n": count}
 
 
 def compare_selectors(

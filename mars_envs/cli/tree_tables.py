@@ -2,58 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from rich import box
-from rich.table import Table
+from .sheets import Sheet, percent, plain, points, rate
 
 COMPARED = ("pass_at_1_mcts", "pass_at_n")
 METRIC_NAMES = {"pass_at_1": "Pass@1", "pass_at_1_mcts": "Pass@1(MCTS)", "pass_at_n": "Pass@N"}
 
 Rows = Sequence[Mapping[str, Any]]
 """Some of the `cells` of `results.json`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
-    """A table, not yet laid out."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]] = field(default_factory=list)
-    note: str = ""
-
-    def to_rich(self) -> Table:
-        """Return it for the console."""
-        table = Table(
-            title=self.title,
-            caption=self.note or None,
-            box=box.SIMPLE_HEAD,
-            title_justify="left",
-            caption_justify="left",
-        )
-        for index, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if index else "left", no_wrap=bool(index))
-        for row in self.rows:
-            table.add_row(*row)
-        return table
-
-    def to_markdown(self) -> str:
-        """Return it as a paragraph of Markdown."""
-        lines = [
-            f"**{self.title}**" + (f" ({self.note})" if self.note else ""),
-            "",
-            "| " + " | ".join(self.columns) + " |",
-            "|" + " --- |" + " ---: |" * (len(self.columns) - 1),
-            *(
-                "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
-                for row in self.rows
-            ),
-        ]
-        return "\n".join(lines) + "\n"
 
 
 def sheets(results: Mapping[str, Any]) -> list[Sheet]:
@@ -76,24 +34,6 @@ def sheets(results: Mapping[str, Any]) -> list[Sheet]:
     return found
 
 
-def percent(estimate: Mapping[str, Any]) -> str:
-    """Return a rate with its 95 % interval, in per cent."""
-    mean, low, high = (estimate[key] for key in ("mean", "low", "high"))
-    if _missing(mean):
-        return "–"
-    if _missing(low):
-        return f"{100 * mean:.1f}"
-    return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def points(comparison: Mapping[str, Any]) -> str:
-    """Return a difference of rates in percentage points, with its 95 % interval."""
-    difference = comparison["difference"]
-    mean, low, high = (difference[key] for key in ("mean", "low", "high"))
-    bounds = "" if _missing(low) else f" [{100 * low:+.1f}, {100 * high:+.1f}]"
-    return f"{100 * mean:+.1f}{bounds}"
-
-
 def _recorded(results: Mapping[str, Any]) -> Sheet:
     rows = [
         [label, f"{entry['samples']:g}", percent(entry["pass_at_1"]), percent(entry["public"])]
@@ -113,7 +53,7 @@ def _diversity(results: Mapping[str, Any]) -> Sheet:
         title="How different the recorded answers of a task are",
         columns=("team", "by tokens", "by syntax", "within", "between agents", "different shapes"),
         rows=[
-            [team, *(_plain(found[name]) for name in names)]
+            [team, *(plain(found[name]) for name in names)]
             for team, found in results["diversity"].items()
         ],
         note="mean distance of two answers, 0 to 1, ± standard error over tasks; within and "
@@ -130,7 +70,7 @@ def _curves(results: Mapping[str, Any], team: str, metric: str, rows: Rows) -> S
         columns=("selector", *map(str, budgets)),
         rows=[
             [_selector(results, team, selector)]
-            + [_with_se(at[selector, budget][metric]) for budget in budgets]
+            + [rate(at[selector, budget][metric]) for budget in budgets]
             for selector in selectors
         ],
         note=f"mean ± standard error over {rows[0]['tasks']} tasks × {results['seeds']} seeds",
@@ -176,8 +116,8 @@ def _shapes(results: Mapping[str, Any], team: str, rows: Rows) -> Sheet:
         rows=[
             [
                 cell["selector"],
-                *(_plain(cell[name]) for name in ("mean_depth", "root_children")),
-                *(_with_se(cell[name]) for name in ("refine_share", "degenerate")),
+                *(plain(cell[name]) for name in ("mean_depth", "root_children")),
+                *(rate(cell[name]) for name in ("refine_share", "degenerate")),
             ]
             for cell in rows
             if cell["budget"] == budget
@@ -204,7 +144,7 @@ def _choices(results: Mapping[str, Any]) -> Sheet:
                 f"{row['team']}, {_selector(results, row['team'], row['selector'])}",
                 str(row["budget"]),
                 *(
-                    _with_se(at[row["team"], row["selector"], row["budget"]][metric])
+                    rate(at[row["team"], row["selector"], row["budget"]][metric])
                     for metric in ("pass_at_1_mcts", "pass_at_1_scored")
                 ),
                 points(row),
@@ -248,19 +188,3 @@ def _teams(results: Mapping[str, Any]) -> Sheet:
 
 def _selector(results: Mapping[str, Any], team: str, selector: str) -> str:
     return "any selector" if results["teams"][team]["same_for_all_selectors"] else selector
-
-
-def _with_se(estimate: Mapping[str, Any]) -> str:
-    mean, se = estimate["mean"], estimate["se"]
-    return f"{100 * mean:.1f}" + ("" if _missing(se) else f"±{100 * se:.1f}")
-
-
-def _plain(estimate: Mapping[str, Any]) -> str:
-    mean, se = estimate["mean"], estimate["se"]
-    if _missing(mean):
-        return "–"
-    return f"{mean:.2f}" + ("" if _missing(se) else f"±{se:.2f}")
-
-
-def _missing(value: float | None) -> bool:
-    return value is None or math.isnan(value)
