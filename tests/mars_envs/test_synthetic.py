@@ -10,8 +10,14 @@ from dataclasses import replace
 import pytest
 
 from mars_envs.errors import InvalidSetting, InvalidTask
-from mars_envs.reading.chunking import chunk_document, chunks_holding
-from mars_envs.reading.synthetic import FAMILIES, check_evidence, solve, synthetic_tasks
+from mars_envs.reading.chunking import chunk_document, chunks_holding, count_tokens
+from mars_envs.reading.synthetic import (
+    FAMILIES,
+    check_evidence,
+    filler_passages,
+    solve,
+    synthetic_tasks,
+)
 from mars_envs.reading.synthetic.names import LENGTH, Names
 from mars_envs.reading.task import ReadingTask
 from mars_envs.reading.words import count_words
@@ -56,6 +62,21 @@ def test_a_document_has_exactly_the_tokens_asked_for(family: str, style: str, to
     text = text_of(task)
     assert count_words(text) == tokens
     assert len(text) == len(task.document)
+
+
+def four_characters(text: str) -> int:
+    """A tokenizer that only counts."""
+    return -(-len(text) // 4)
+
+
+@pytest.mark.parametrize("family", ["kv", "kg2", "vt", "overwrite"])
+@pytest.mark.parametrize("tokens", [1000, 3333, 120_000])
+def test_tokens_of_any_tokenizer_are_met_to_one_in_a_hundred(family: str, tokens: int) -> None:
+    tasks = synthetic_tasks(family, tokens=tokens, n=4, tokenizer=four_characters)
+    for task in tasks[:1] if tokens > 100_000 else tasks:
+        counted = count_tokens(task.document, four_characters)
+        assert counted == pytest.approx(tokens, rel=0.01)
+        check_evidence(task)
 
 
 SOLVED = [
@@ -384,6 +405,20 @@ def test_tasks_and_documents_travel_as_seeds() -> None:
     task = pickle.loads(packed)
     assert task.document.digest == tasks[1].document.digest
     assert task.document.read(1000, 1500) == tasks[1].document.read(1000, 1500)
+
+
+def test_ids_are_known_before_any_task_is_built() -> None:
+    tasks = synthetic_tasks("kg3", tokens=1500, n=5, seed=3, split="held_out")
+    assert list(tasks.ids) == [task.task_id for task in tasks]
+    assert list(tasks[1:3].ids) == [tasks[1].task_id, tasks[2].task_id]
+
+
+def test_filler_passages_have_titles_of_their_own() -> None:
+    passages = filler_passages("seed")
+    found = [passages[number] for number in range(0, 3000, 3)]
+    assert len({title for title, _ in found}) == len(found)
+    assert passages[300] == found[100] != filler_passages("other")[300]
+    assert 90 < sum(count_words(text) for _, text in found) / len(found) < 150
 
 
 BAD = [

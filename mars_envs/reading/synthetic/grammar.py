@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
+from ..words import count_words
 from .names import LENGTH
 
 ValueKind = Literal["name", "number"]
 Style = Literal["prose", "compact"]
 
-TOKEN: Final = re.compile(r"\w+|[^\w\s]")
-"""A token of the tokenizer "words", of ASCII text without long runs: all that is written here."""
 DIGITS: Final = 5
 YEAR_DIGITS: Final = 4
 
@@ -55,7 +54,7 @@ class Template:
     @cached_property
     def tokens(self) -> int:
         """Tokens of every sentence; an attribute is one."""
-        return count_tokens(self.text.format(s="s", a="a", v="v", y="y"))
+        return count_words(self.text.format(s="s", a="a", v="v", y="y"))
 
     def characters(self, attribute: str) -> int:
         """Characters of a sentence with an attribute."""
@@ -118,8 +117,3 @@ class Topic:
     def _patterns(self) -> tuple[re.Pattern[str], ...]:
         every = (*self.train, *self.held_out, self.compact, self.compact_held_out, *self.extra)
         return tuple(template.pattern(self.attributes) for template in every)
-
-
-def count_tokens(text: str) -> int:
-    """Count the tokens of a text that was written here."""
-    return len(TOKEN.findall(text))

@@ -59,8 +59,9 @@ class SyntheticSettings:
     """Where hops stand: `forward` has the first hop first, `reverse` last."""
     depths: tuple[float, ...] | None = None
     """Instead: where each passage stands, in the order of the hops, 0 the start and 1 the end."""
-    tokenizer: str = "words"
-    """Whose tokens are counted: exactly those of `words`, to 1 % those of any other."""
+    tokenizer: Any = "words"
+    """Whose tokens are counted, see `resolve_tokenizer`: exactly those of "words", to 1 % those of
+    any other; of another, `chunk_tokens` are about as many, and seams may cut evidence."""
     hops: int | None = None
     """`vt`: assignments in the chain, each of which needs the one before."""
     queries: int | None = None

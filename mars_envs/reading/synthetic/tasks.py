@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, overload
 
 from ...errors import InvalidSetting
 from ..task import ReadingTask
-from .build import build_task
+from ..tokenizers import Tokenizer, WordTokenizer, resolve_tokenizer
+from .build import build_task, task_id
+from .calibrate import build_to_length, tokens_per_word
 from .families import FAMILIES
 from .family import Family
 from .settings import SyntheticSettings, settings_from
@@ -41,8 +45,40 @@ class SyntheticTasks(Sequence[ReadingTask]):
     def __getitem__(self, index: int | slice) -> ReadingTask | SyntheticTasks:
         if isinstance(index, slice):
             return SyntheticTasks(self.family, self.settings, self._indices[index])
-        number = self._indices[index]
-        return build_task(self.family, self.settings, number, self.settings.tokens)
+        build = functools.partial(self._build, self._indices[index])
+        if isinstance(self._tokenizer, WordTokenizer):
+            return build(self.settings.tokens)
+        return build_to_length(build, self.settings.tokens, self._tokenizer, self._ratio)
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Of the tasks, in order; none of them is built for it."""
+        return [task_id(self.family, self.settings, number) for number in self._indices]
+
+    def _build(self, number: int, words: int) -> ReadingTask:
+        return build_task(self.family, self._in_words, number, words)
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return resolve_tokenizer(self.settings.tokenizer)
+
+    @cached_property
+    def _ratio(self) -> float:
+        """Tokens of a word."""
+        if isinstance(self._tokenizer, WordTokenizer):
+            return 1.0
+        anywhere = dataclasses.replace(self.settings, chunk_tokens=None, placement="any")
+        return tokens_per_word(
+            functools.partial(build_task, self.family, anywhere, 0), self._tokenizer
+        )
+
+    @cached_property
+    def _in_words(self) -> SyntheticSettings:
+        """The settings with words for tokens."""
+        chunk = self.settings.chunk_tokens
+        if chunk is None:
+            return self.settings
+        return dataclasses.replace(self.settings, chunk_tokens=max(16, round(chunk / self._ratio)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.family.name, self.settings, self._indices)
@@ -83,4 +119,4 @@ def synthetic_tasks(family: str, **options: Any) -> SyntheticTasks:
 
 
 def _rebuild(family: str, settings: SyntheticSettings, indices: range) -> SyntheticTasks:
-    return SyntheticTasks(FAMILIES[family], dataclasses.replace(settings), indices)
+    return SyntheticTasks(FAMILIES[family], settings, indices)

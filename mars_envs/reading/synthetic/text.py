@@ -6,15 +6,31 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Final, overload
+from typing import Any, Final, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..document import Part
-from .filler import Filler
 
-_KEPT: Final = 8  # blocks of text that a document keeps
+_KEPT: Final = 32  # stretches of text that a document keeps
+_CACHES: Final = ("_text", "_parts_of")
+
+
+class Distractors(Protocol):
+    """Distractors without end, in blocks of `BLOCK` documents; each the same whenever asked for."""
+
+    def lengths(self, block: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the tokens and the characters of a block's documents, `[BLOCK]` each."""
+        ...
+
+    def render(self, block: int, first: int, last: int) -> list[str]:
+        """Write the documents from `first` up to `last` of a block."""
+        ...
+
+    def titles(self, block: int) -> list[str]:
+        """Return the titles of a block's documents, empty where they have none."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +63,7 @@ class SyntheticDocument:
         tokens: of all of it, by the tokenizer "words".
     """
 
-    def __init__(self, filler: Filler, stretches: Sequence[Stretch], *, tokens: int) -> None:
+    def __init__(self, filler: Distractors, stretches: Sequence[Stretch], *, tokens: int) -> None:
         self.tokens = tokens
         self._filler = filler
         self._stretches = tuple(stretches)
@@ -94,8 +110,11 @@ class SyntheticDocument:
     def __repr__(self) -> str:
         return f"SyntheticDocument({self.tokens} tokens, {len(self.parts)} parts)"
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> SyntheticDocument:
+        return self  # nothing in it changes
+
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_text"}
+        return {key: value for key, value in self.__dict__.items() if key not in _CACHES}
 
     @cached_property
     def _text(self) -> Any:
@@ -128,18 +147,23 @@ class SyntheticDocument:
     def part(self, number: int) -> Part:
         """Return a part by its number."""
         place = int(np.searchsorted(self._firsts, number, side="right")) - 1
-        return self._parts_of(place)[number - int(self._firsts[place])]
+        part: Part = self._parts_of(place)[number - int(self._firsts[place])]
+        return part
 
     def iter_parts(self) -> Iterator[Part]:
         """Return all parts in order."""
         for place in range(len(self._stretches)):
-            yield from self._parts_of(place)
+            yield from self._make_parts(place)
 
     def count_parts(self) -> int:
         """Return how many parts there are."""
         return int(self._firsts[-1])
 
-    def _parts_of(self, place: int) -> list[Part]:
+    @cached_property
+    def _parts_of(self) -> Any:
+        return lru_cache(_KEPT)(self._make_parts)
+
+    def _make_parts(self, place: int) -> list[Part]:
         stretch, start = self._stretches[place], int(self._starts[place])
         first = int(self._firsts[place])
         if isinstance(stretch, Whole):
