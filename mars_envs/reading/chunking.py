@@ -97,6 +97,9 @@ class Chunks(Sequence[str]):
     def __hash__(self) -> int:
         return hash((self.document.digest, self.spans.tobytes()))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Chunks:
+        return self
+
     def __repr__(self) -> str:
         return f"Chunks({len(self)} of {self.document!r}, tokenizer={self.tokenizer.name!r})"
 

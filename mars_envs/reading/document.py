@@ -1,15 +1,16 @@
 """Documents: long texts that are read in pieces and never copied whole.
 
-A document may be a string, a file or a list of records in a pool. Whoever reads it sees characters,
-numbered from 0; a position is a number of characters, so no cut can break one.
+A document may be a string (`TextDocument`), a file (`FileDocument`) or a list of passages from a
+pool (`JoinedDocument`). Whoever reads it sees characters, numbered from 0; a position is a number
+of characters, so no cut can break one. A document does not change; copies of it are itself.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ class TextDocument:
     def __init__(self, text: str, parts: Sequence[Part] = ()) -> None:
         self._text = text
         self._parts = tuple(parts)
+        self._digest = ""
 
     @property
     def parts(self) -> Sequence[Part]:
@@ -71,7 +73,9 @@ class TextDocument:
     @property
     def digest(self) -> str:
         """A short name of its content."""
-        return hashlib.sha256(self._text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        if not self._digest:
+            self._digest = digest_of([self._text])
+        return self._digest
 
     def __len__(self) -> int:
         return len(self._text)
@@ -80,5 +84,16 @@ class TextDocument:
         """Return the characters from `start` up to `end`."""
         return self._text[max(0, start) : max(0, end)]
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
     def __repr__(self) -> str:
         return f"TextDocument({len(self._text)} characters, {len(self._parts)} parts)"
+
+
+def digest_of(texts: Iterable[str]) -> str:
+    """Return the digest of a text that is given in pieces, however it is cut."""
+    sha = hashlib.sha256()
+    for text in texts:
+        sha.update(text.encode("utf-8", "surrogatepass"))
+    return sha.hexdigest()[:16]

@@ -108,7 +108,7 @@ def load_tasks(
         return _from_callable(text, options)
     tasks, problems = read_tasks(text, options)
     if problems and (options.on_error != "skip" or not tasks):
-        raise _summary(text, problems, len(tasks))
+        raise summary_of(text, problems, len(tasks))
     if problems:
         _log.warning(
             "%s: left out %d of %d records; the first: %s",
@@ -262,7 +262,8 @@ def _checked(tasks: Iterable[CodeTask], what: str, options: LoadOptions) -> Sequ
     return tuple(wanted[: options.limit])
 
 
-def _summary(source: str, problems: list[InvalidTask], good: int) -> InvalidTask:
+def summary_of(source: str, problems: list[InvalidTask], good: int) -> InvalidTask:
+    """Return one complaint about the records of a source of which `good` others can be used."""
     if len(problems) == 1 and not good:
         return problems[0]
     shown = "\n  ".join(str(problem) for problem in problems[:_SHOWN_PROBLEMS])

@@ -10,11 +10,16 @@ import types
 import typing
 from dataclasses import dataclass, fields, replace
 from datetime import date
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import unquote
 
 from ..errors import InvalidTask
 from .formats import Format, check_format
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,30 +72,43 @@ def day(field: str, text: str | None) -> date | None:
         raise ValueError(f"{field} must be a day like 2025-01-31, got {text!r}") from error
 
 
-def with_query(options: LoadOptions, query: str) -> LoadOptions:
+Options = TypeVar("Options", bound="DataclassInstance")
+
+
+def with_query(options: Options, query: str) -> Options:
     """Return options with those of a query, `key=value&key=value`, which go before.
+
+    Args:
+        options: a dataclass whose fields are the keys; fields that may be whole numbers, or are
+            true or false, take words for these.
+        query: what stands behind a `?`.
 
     Raises:
         InvalidTask: a key is unknown, or a value is not one that it can have.
     """
-    kinds = typing.get_type_hints(LoadOptions)
+    kinds = typing.get_type_hints(type(options))
     given: dict[str, Any] = {}
     for part in filter(None, query.split("&")):
         key, equals, value = part.partition("=")
         if key not in kinds or not equals:
-            known = ", ".join(field.name for field in fields(LoadOptions))
+            known = ", ".join(field.name for field in fields(options))
             raise InvalidTask(
                 f"unknown option {part!r} behind the `?` of a source of tasks; expected key=value, "
                 f"several with & between them, with the keys {known}"
             )
         given[key] = unquote(value)
-        if int in typing.get_args(kinds[key]) and isinstance(kinds[key], types.UnionType):
+        optional = int in typing.get_args(kinds[key]) and isinstance(kinds[key], types.UnionType)
+        if optional or kinds[key] is int:
             try:
                 given[key] = int(value)
             except ValueError as error:
                 raise InvalidTask(
                     f"the option {part!r} of a source of tasks needs a whole number"
                 ) from error
+        elif kinds[key] is bool:
+            if value.lower() not in _FLAGS:
+                raise InvalidTask(f"the option {part!r} of a source of tasks needs true or false")
+            given[key] = _FLAGS[value.lower()]
     try:
         return replace(options, **given)
     except ValueError as error:

@@ -1,0 +1,197 @@
+"""A document that stays in its file.
+
+When it is first asked for anything, the file is decoded once, a block at a time: this checks the
+encoding and notes where each block starts, in bytes and in characters. Reading decodes the blocks
+that a piece touches, and no others. Memory is one block and the notes.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidSetting, InvalidTask
+from .document import Part, digest_of
+
+_BLOCK: Final = 1 << 16
+_MARKS: Final = (  # the longer ones first: a mark of UTF-32 starts like one of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """What one pass over a file has found."""
+
+    encoding: str
+    bytes: NDArray[np.int64]
+    """Where each block starts, and where the last one ends."""
+    characters: NDArray[np.int64]
+    """Likewise."""
+    stamp: tuple[int, int]
+
+
+class FileDocument:
+    """A text file as a document.
+
+    Characters are those of the file, ends of lines included. A byte order mark at the front is no
+    character and decides the encoding. Nothing of the file is kept open, so a document can be
+    pickled and shared by threads and forks; a file that has changed since is found out.
+
+    Args:
+        path: of the file.
+        encoding: of the text.
+        errors: what becomes of bytes that are not in the encoding: "strict" refuses the file and
+            says where they are; "replace" reads U+FFFD for them.
+        parts: see `Document.parts`.
+
+    Raises:
+        InvalidSetting: no such value of `errors`. What is wrong with the file is said when it is
+            first asked for anything: InvalidTask where it cannot be read or its bytes are not in
+            the encoding, InvalidSetting where there is no such encoding.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        encoding: str = "utf-8",
+        errors: Literal["strict", "replace"] = "strict",
+        parts: Sequence[Part] = (),
+    ) -> None:
+        if errors not in ("strict", "replace"):
+            raise InvalidSetting(f'errors must be "strict" or "replace", got {errors!r}')
+        self.path = Path(path).absolute()
+        self.encoding = encoding
+        self.errors = errors
+        self._parts = parts
+
+    @cached_property
+    def _index(self) -> _Index:
+        try:
+            with self.path.open("rb") as file:
+                head = file.read(4)
+                mark, encoding = next(
+                    ((mark, name) for mark, name in _MARKS if head.startswith(mark)),
+                    (b"", self.encoding),
+                )
+                blocks = list(self._scan(file.fileno(), len(mark), encoding))
+                return _Index(
+                    encoding,
+                    np.array([block[0] for block in blocks], np.int64),
+                    np.array([block[1] for block in blocks], np.int64),
+                    _stamp(file.fileno()),
+                )
+        except OSError as error:
+            raise InvalidTask(
+                f"cannot read the document {self.path}: {error.strerror or error}; check the path"
+            ) from error
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Its parts in order."""
+        return self._parts
+
+    @property
+    def digest(self) -> str:
+        """A short name of its content, from reading all of it once."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        return digest_of(self.texts())
+
+    def __len__(self) -> int:
+        return int(self._index.characters[-1])
+
+    def read(self, start: int, end: int) -> str:
+        """Return the characters from `start` up to `end`.
+
+        Raises:
+            InvalidTask: the file has changed since it was opened, or is gone.
+        """
+        start, end = max(0, start), min(end, len(self))
+        if start >= end:
+            return ""
+        characters = self._index.characters
+        first = int(np.searchsorted(characters, start, side="right")) - 1
+        last = int(np.searchsorted(characters, end, side="left"))
+        before = int(characters[first])
+        return self._decode(first, last)[start - before : end - before]
+
+    def texts(self) -> Iterator[str]:
+        """Yield all of it, a block at a time."""
+        for block in range(len(self._index.bytes) - 1):
+            yield self._decode(block, block + 1)
+
+    def _decode(self, first: int, last: int) -> str:
+        index = self._index
+        begin, end = int(index.bytes[first]), int(index.bytes[last])
+        try:
+            with self.path.open("rb") as file:
+                raw = os.pread(file.fileno(), end - begin, begin)
+                unchanged = _stamp(file.fileno()) == index.stamp
+        except OSError as error:
+            raise InvalidTask(
+                f"cannot read the document {self.path} any more: {error.strerror or error}"
+            ) from error
+        if not unchanged:
+            raise InvalidTask(
+                f"the document {self.path} has changed since it was opened; load it again"
+            )
+        return raw.decode(index.encoding, self.errors)
+
+    def _scan(self, descriptor: int, position: int, encoding: str) -> Iterator[tuple[int, int]]:
+        """Yield where each block starts, in bytes and characters, and where the last one ends."""
+        try:
+            b"x".decode(encoding, "replace")
+            decoder = codecs.getincrementaldecoder(encoding)(self.errors)
+        except LookupError as error:
+            raise InvalidSetting(
+                f"no encoding of text is called {encoding!r}; try utf-8"
+            ) from error
+        clean = decoder.getstate()[1]
+        characters = 0
+        yield position, 0
+        while raw := os.pread(descriptor, _BLOCK, position):
+            decoder.reset()
+            try:
+                # A character that the block's end cuts goes into the next block.
+                characters += len(decoder.decode(raw, final=len(raw) < _BLOCK))
+                rest, state = decoder.getstate()
+            except UnicodeDecodeError as error:
+                raise InvalidTask(
+                    f"{self.path}: expected text in {encoding}, got the byte "
+                    f"0x{raw[error.start]:02x} at byte {position + error.start} ({error.reason}); "
+                    'save it as UTF-8, name its encoding, or read it with errors="replace"'
+                ) from error
+            if state != clean:
+                raise InvalidTask(
+                    f"{self.path}: text in {encoding} cannot be read from its middle; save "
+                    "it as UTF-8"
+                )
+            position += len(raw) - len(rest)
+            yield position, characters
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        return f"FileDocument({str(self.path)!r})"
+
+
+def _stamp(descriptor: int) -> tuple[int, int]:
+    state = os.fstat(descriptor)
+    return state.st_size, state.st_mtime_ns
