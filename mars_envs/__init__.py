@@ -6,10 +6,17 @@ Importing this package registers its environments:
     pettingzoo.make("aec", "mars_envs/tree_search_v0")      every coder is an agent
     pettingzoo.make("parallel", "mars_envs/tree_search_v0") all coders at once, round by round
     gym.make("mars_envs/TreeControl-v0")              the learner selects; coders are simulated
+    gym.make("mars_envs/ParallelMemory-v0")           one learner reads, merges and answers
+    pettingzoo.make("parallel", "mars_envs/parallel_memory_v0")  a wave of readers at once
+    gym.make("mars_envs/RecurrentMemory-v0")          one learner memorizes and answers
+    gym.make("mars_envs/SinglePass-v0")               one call, with the document or a search
 """
 
 from .answer import AnswerFailed, Reading, answer
 from .errors import InvalidTask, JudgeUnavailable, MarsEnvsError, ProtocolError
+from .parallel_memory.env import ParallelMemoryEnv, TurnBasedMemoryEnv
+from .parallel_memory.recurrent_env import ParallelRecurrentMemoryEnv, RecurrentMemoryEnv
+from .parallel_memory.single_pass_env import ParallelSinglePassEnv, SinglePassEnv
 from .registration import register_envs
 from .single_agent import PromptOnly, SingleAgentView
 from .spaces import UnicodeText
@@ -30,15 +37,21 @@ __all__ = [
     "InvalidTask",
     "JudgeUnavailable",
     "MarsEnvsError",
+    "ParallelMemoryEnv",
+    "ParallelRecurrentMemoryEnv",
+    "ParallelSinglePassEnv",
     "ParallelTreeSearchEnv",
     "PromptOnly",
     "ProtocolError",
     "Reading",
+    "RecurrentMemoryEnv",
     "SearchTree",
     "SingleAgentView",
+    "SinglePassEnv",
     "TreeControlEnv",
     "TreeSearch",
     "TreeSearchEnv",
+    "TurnBasedMemoryEnv",
     "UnicodeText",
     "answer",
     "register_envs",

@@ -30,8 +30,32 @@ TABLE = (
         "mars_envs.tree_search.control:TreeControlEnv",
         deterministic=True,
     ),
+    Row(
+        "gymnasium",
+        "mars_envs/ParallelMemory-v0",
+        "mars_envs.parallel_memory.views:ParallelMemoryView",
+        deterministic=True,
+    ),
+    Row(
+        "gymnasium",
+        "mars_envs/RecurrentMemory-v0",
+        "mars_envs.parallel_memory.views:RecurrentMemoryView",
+        deterministic=True,
+    ),
+    Row(
+        "gymnasium",
+        "mars_envs/SinglePass-v0",
+        "mars_envs.parallel_memory.views:SinglePassView",
+        deterministic=True,
+    ),
     Row("aec", "mars_envs/tree_search_v0", "mars_envs.tree_search_v0:env"),
     Row("parallel", "mars_envs/tree_search_v0", "mars_envs.tree_search_v0:parallel_env"),
+    Row("aec", "mars_envs/parallel_memory_v0", "mars_envs.parallel_memory_v0:env"),
+    Row("parallel", "mars_envs/parallel_memory_v0", "mars_envs.parallel_memory_v0:parallel_env"),
+    Row("aec", "mars_envs/recurrent_memory_v0", "mars_envs.recurrent_memory_v0:env"),
+    Row("parallel", "mars_envs/recurrent_memory_v0", "mars_envs.recurrent_memory_v0:parallel_env"),
+    Row("aec", "mars_envs/single_pass_v0", "mars_envs.single_pass_v0:env"),
+    Row("parallel", "mars_envs/single_pass_v0", "mars_envs.single_pass_v0:parallel_env"),
 )
 
 

@@ -7,6 +7,7 @@ episodes, and raise AssertionError with a sentence that says what differs and ho
     check_text_parallel(make_env)  a PettingZoo Parallel one
     check_text_gym(make_env)       a Gymnasium one, a single-agent view for instance
     check_tree_search(make_env)    any of the three, against the tree contract
+    check_memory(make_env)         any of the three, against the contract of reading
 
 What they check: every observation of every agent in its space; flat infos with plain scalars, the
 same keys at every step, no reserved ones, fresh dicts; the same episode from the same seed and
@@ -16,13 +17,25 @@ their place; finite rewards, bool flags, states in their space, nothing given ou
 later; failed generations, where `metadata["supports_fail"]` is true. `check_tree_search` also
 rebuilds each tree from the infos and holds all else against it, tries the options of `reset`, and
 plays with judges of its own: hidden tests must not show, and a judge that fails must not matter.
+`check_memory` follows the turns of each episode: who reads which chunk and sees which memory, that
+each find enters the merge once, that a failed read never counts as a no, and what it all pays.
 """
 
 from .aec import check_text_aec
 from .frames import RESERVED_INFO_KEYS, check_info
 from .gym import check_text_gym
+from .memory import check_memory
 from .parallel import check_text_parallel
-from .stubs import ODD_TEXTS, StubJudge, odd_partner, odd_policy, stub_score, stub_tasks
+from .stubs import (
+    ODD_TEXTS,
+    StubJudge,
+    odd_partner,
+    odd_policy,
+    odd_reader,
+    stub_reading_tasks,
+    stub_score,
+    stub_tasks,
+)
 from .tree import check_tree_search
 
 __all__ = [
@@ -30,12 +43,15 @@ __all__ = [
     "RESERVED_INFO_KEYS",
     "StubJudge",
     "check_info",
+    "check_memory",
     "check_text_aec",
     "check_text_gym",
     "check_text_parallel",
     "check_tree_search",
     "odd_partner",
     "odd_policy",
+    "odd_reader",
+    "stub_reading_tasks",
     "stub_score",
     "stub_tasks",
 ]

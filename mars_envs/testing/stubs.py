@@ -6,11 +6,14 @@ They can be named in constructor arguments: `judge="mars_envs.testing:StubJudge"
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..judging.base import CaseFeedback, Feedback, Verdict
+from ..reading.document import TextDocument
+from ..reading.task import Evidence, ReadingTask
 from ..tasks.code import CodeTask, ExpectedCase
 from ..tree_search.tree import Node, SearchTree
 
@@ -75,6 +78,32 @@ def stub_tasks(count: int = 3) -> list[CodeTask]:
     ]
 
 
+def stub_reading_tasks(count: int = 3, *, chunks: int = 6) -> list[ReadingTask]:
+    """Return questions about small documents, of `chunks` lines of eight words each.
+
+    The second line holds the evidence.
+    """
+    tasks = []
+    for index in range(count):
+        lines = [f"Line {line} of text {index} says nothing new.\n" for line in range(chunks)]
+        fact = f"The city of traveller {index} is Ulm{index} today.\n"
+        lines[1 % chunks] = fact
+        text = "".join(lines)
+        start = text.index(fact)
+        tasks.append(
+            ReadingTask(
+                task_id=f"stub/{index}",
+                question=f"What is the city of traveller {index}?",
+                document=TextDocument(text),
+                answers=(f"Ulm{index}",),
+                evidence=(Evidence(start=start, end=start + len(fact) - 1, text=fact.strip()),),
+                hops=1,
+                kind="stub",
+            )
+        )
+    return tasks
+
+
 def stub_score(task: CodeTask, tree: SearchTree, node: Node) -> float:
     """Score by a hash of task and text: a stand-in for a reward model."""
     digest = hashlib.sha256(
@@ -86,6 +115,33 @@ def stub_score(task: CodeTask, tree: SearchTree, node: Node) -> float:
 def odd_policy(agent: str, observation: Any, info: Mapping[str, Any], turn: int) -> str:
     """Answer with the odd texts in turn."""
     return ODD_TEXTS[turn % len(ODD_TEXTS)]
+
+
+def odd_reader(agent: str, observation: Any, info: Mapping[str, Any], turn: int) -> str:
+    """Play every role of the memory environments: sense, nonsense and odd texts, by a hash.
+
+    It depends on the observation alone, so that it says the same in every form.
+    """
+    seen = json.dumps({key: str(observation[key]) for key in sorted(observation)})
+    digest = hashlib.sha256(seen.encode("utf-8", "replace")).digest()
+    sayings = _SAYINGS.get(observation["role"], ODD_TEXTS)
+    return sayings[digest[0] % len(sayings)]
+
+
+_TAG = "<check>{}</check>"
+_SAYINGS: Mapping[str, tuple[str, ...]] = {
+    "reader": (
+        _TAG.format("no"),
+        _TAG.format("no"),
+        _TAG.format("yes") + " The city is Ulm0.",
+        _TAG.format("yes"),
+        "I cannot say. <section>3</section>",
+        *ODD_TEXTS[3:5],
+    ),
+    "merger": ("The city is Ulm0.", "", "<think>hm</think> Ulm1 \ud800", "\n" * 1000),
+    "answerer": ("\\boxed{Ulm0}", "\\boxed{Ulm1}", "Ulm2", "", "\\boxed{lone \ud800}"),
+}
+"""What agents of a role may say: a tag, a bare tag, none; an answer with and without a box."""
 
 
 def assert_speaks(policy: Any, action_space: Any) -> None:

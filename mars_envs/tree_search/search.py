@@ -21,6 +21,7 @@ import numpy as np
 
 from ..errors import ProtocolError
 from ..judging.base import Verdict
+from ..stopwatch import Stopwatch
 from . import events
 from .arguments import agent_names, as_number, outcome_of, text, whole_number
 from .final import ScoreFn, blended, final_answer
@@ -28,7 +29,7 @@ from .ledger import Ledger
 from .presets import resolve_selector
 from .saving import restore_search, search_to_json, settings_of
 from .selection import Expansion, SearchView, Selector, checked_choice
-from .stopping import StopReason, StopRules, Stopwatch
+from .stopping import StopReason, StopRules
 from .tree import ROOT, Node, SearchTree
 
 EventSink = Callable[[Mapping[str, Any]], None]

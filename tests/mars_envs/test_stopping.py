@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from mars_envs.stopwatch import Stopwatch
 from mars_envs.tree_search import ROOT, TreeSearch
-from mars_envs.tree_search.stopping import Stopwatch
 
 AGENTS = ["a", "b"]
 

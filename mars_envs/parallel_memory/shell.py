@@ -1,0 +1,365 @@
+"""What all memory environments share: options, spaces, the course of an episode, renders.
+
+Generic over any `Workflow`: a maker turns a question and chunks into one, and pools say which
+agents answer the calls of which role. The forms (`forms.Rounds`, `forms.TurnByTurn`) add
+PettingZoo's two interfaces.
+
+Steps are atomic. What a step tells a workflow is kept as a log; where anything raises in the middle
+(prompts or a tokenizer of one's own, a file that cannot be read), the workflow is thrown away and
+made anew from the log when it is next needed. Copies and pickles in mid-episode work the same way,
+so a workflow needs no undo and no pickle, and a document is never copied.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import seeding
+from numpy.typing import NDArray
+
+from ..errors import InvalidSetting, ProtocolError
+from ..reading.chunking import Chunks, chunks_holding
+from ..reading.task import ReadingTask
+from ..spaces import TEXT_LIMIT, UnicodeText
+from ..stopwatch import Stopwatch
+from .drawing import memory_to_image
+from .episode import Episode, Outcome
+from .infos import REQUEST_FIELDS, Info, Score, call_facts, episode_facts, request_facts
+from .observations import (
+    Observation,
+    check_sizes,
+    observation_space,
+    see_call,
+    see_nothing,
+)
+from .rendering import memory_to_text
+from .reward import RewardSettings
+from .score import score_episode
+from .sources import Chunking, ReadingTasks, TaskSource
+from .state import STATE_COLUMNS, state_of
+from .workflow import Call, Role, Workflow
+
+OUTSIDE = ("backend_error", "calls", "seconds", "agents", "max_cycles")
+"""Reasons that truncate: too many calls failed, or a budget from outside is spent."""
+
+WorkflowMaker = Callable[[str, Chunks], Workflow]
+"""From a question and chunks to a workflow."""
+
+Infos = dict[str, Info]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why an episode is over: "answered", or a reason of `OUTSIDE`; empty while it runs."""
+
+    reason: str = ""
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody is asked any more."""
+        return self.reason != ""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether it was cut off, without anything to score."""
+        return self.reason in OUTSIDE
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the question was answered."""
+        return self.over and not self.truncated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What everybody is shown of a moment; made before the moment counts."""
+
+    observations: Mapping[str, Observation]
+    """Of those that are asked."""
+    idle: Observation
+    """Of all others."""
+    cut: frozenset[str]
+    """Whose observation was cut."""
+    state: NDArray[np.float32]
+
+
+class MemoryShell:
+    """What all forms have in common; `ParallelMemoryEnv` explains the options."""
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "render_modes": ["ansi", "human", "rgb_array"],
+        "render_fps": 1,
+        "supports_fail": True,
+        "shared_reward": True,
+        "request_info_keys": REQUEST_FIELDS,
+    }
+
+    def __init__(
+        self,
+        *,
+        start: WorkflowMaker,
+        pools: Mapping[Role, Sequence[str]],
+        tasks: TaskSource,
+        chunking: Chunking,
+        reward: RewardSettings,
+        max_calls: int | None = None,
+        max_seconds: float | None = None,
+        max_cycles: int | None = None,
+        render_mode: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            known = ", ".join(map(repr, modes))
+            raise InvalidSetting(f"render_mode must be {known} or None, got {render_mode!r}")
+        self.render_mode = render_mode
+        self.max_cycles = _limit("max_cycles", max_cycles)
+        self._max_calls = _limit("max_calls", max_calls)
+        if max_seconds is not None and not max_seconds > 0:
+            raise InvalidSetting(f"max_seconds must be above 0, or None, got {max_seconds!r}")
+        self._max_seconds = max_seconds
+        self._start_workflow = start
+        self._pools = {role: tuple(pool) for role, pool in pools.items()}
+        self._reward = reward
+        # Found wrong, an option is refused here and not at the first reset.
+        check_sizes(start("?", chunking.cut("A text.")), "a task")
+        self._tasks = ReadingTasks(tasks, chunking)
+        self._clock = clock
+        self._watch = Stopwatch(clock)
+        self._np_random: np.random.Generator | None = None
+        self.possible_agents = [agent for pool in self._pools.values() for agent in pool]
+        self._names = frozenset(self.possible_agents)
+        self.agents: list[str] = []
+        # Made when first asked for: those of a thousand readers take a second.
+        self._observation_spaces: dict[str, gymnasium.Space[Observation]] = {}
+        self._action_spaces: dict[str, gymnasium.Space[str]] = {}
+        self.state_space = gymnasium.spaces.Box(0.0, 1.0, (len(STATE_COLUMNS),), np.float32)
+        # The running episode: its task, what happened, and what follows from these two.
+        self._index: int | None = None
+        self._log: list[tuple[Mapping[str, Outcome], int]] = []
+        self._cycles = 0
+        self._ending = Ending()
+        self._score = Score()
+        self._made: Episode | None = None
+        self._shown: _Shown | None = None
+
+    # What can be looked at ------------------------------------------------------------------------
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """The generator that tasks are drawn from."""
+        if self._np_random is None:
+            self._np_random, _ = seeding.np_random()
+        return self._np_random
+
+    @property
+    def workflow(self) -> Workflow:
+        """The workflow of the current or last episode; look, but change nothing."""
+        return self._episode.workflow
+
+    @property
+    def task(self) -> ReadingTask:
+        """The task of the current or last episode."""
+        return self._episode.task
+
+    @property
+    def tasks(self) -> Sequence[ReadingTask]:
+        """The tasks that episodes are drawn from."""
+        return self._tasks.tasks
+
+    def observation_space(self, agent: str) -> gymnasium.Space[Observation]:
+        """Return the space of what `agent` sees, the same object every time."""
+        self._check_agent(agent)
+        if agent not in self._observation_spaces:
+            self._observation_spaces[agent] = observation_space()
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> gymnasium.Space[str]:
+        """Return the space of texts, the same object every time."""
+        self._check_agent(agent)
+        if agent not in self._action_spaces:
+            self._action_spaces[agent] = UnicodeText(TEXT_LIMIT)
+        return self._action_spaces[agent]
+
+    def state(self) -> NDArray[np.float32]:
+        """Return where the episode stands as numbers in [0, 1]: [8], see `state.STATE_COLUMNS`."""
+        return self._look.state.copy()
+
+    def render(self) -> str | NDArray[np.uint8] | None:
+        """Return the turns as text ("ansi") or as a picture ("rgb_array"), or print them ("human").
+
+        A picture is uint8 of shape [480, 640, 3], see `drawing`.
+
+        Raises:
+            ImportError: a picture is wanted, and there is no Pillow.
+        """
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() does nothing: the environment has no render_mode")
+            return None
+        episode = self._episode
+        if self.render_mode == "rgb_array":
+            return memory_to_image(episode)
+        text = memory_to_text(episode, stop_reason=self._ending.reason)
+        if self.render_mode == "human":
+            print(text)
+            return None
+        return text
+
+    def close(self) -> None:
+        """Do nothing: an environment holds no resources."""
+
+    # The course of an episode ---------------------------------------------------------------------
+
+    def _width(self, episode: Episode) -> int:
+        """Return how many agents are asked at once."""
+        raise NotImplementedError
+
+    @property
+    def _episode(self) -> Episode:
+        """The episode as it stands, made anew from the log where it was lost."""
+        if self._made is None:
+            if self._index is None:
+                raise ProtocolError("there is no episode yet; call reset() first")
+            episode = self._new_episode(self._index)
+            for outcomes, k in self._log:
+                episode.settle(outcomes)
+                episode.ask(k)
+            self._made = episode
+        return self._made
+
+    @property
+    def _look(self) -> _Shown:
+        """What is shown of this moment."""
+        if self._shown is None:
+            self._shown = _show(self._episode, self._ending)
+        return self._shown
+
+    def _begin(self, seed: int | None, options: Mapping[str, Any]) -> None:
+        """Draw a task and start it; nothing changes where the options are wrong."""
+        chosen = self._tasks.find(options)
+        if seed is not None:
+            self._np_random, _ = seeding.np_random(seed)
+        # Drawn whatever the options say, so that they do not shift later episodes.
+        drawn = int(self.np_random.integers(len(self._tasks)))
+        index = drawn if chosen is None else chosen
+        episode = self._new_episode(index)
+        watch = Stopwatch(self._clock)
+        watch.start()
+        k = self._width(episode)
+        episode.ask(k)
+        ending = Ending(episode.stop_reason)
+        self._index, self._log, self._made, self._watch = index, [({}, k)], episode, watch
+        self._cycles, self._score, self._ending = 0, Score(), ending
+        self._shown = _show(episode, ending)
+        self.agents = episode.agents
+
+    def _new_episode(self, index: int) -> Episode:
+        readable = self._tasks.get(index)
+        workflow = self._start_workflow(readable.task.question, readable.chunks)
+        check_sizes(workflow, readable.task.task_id)
+        pools = dict(self._pools)
+        if "reader" in pools:
+            # Readers without a chunk would have nothing to do in all of the episode.
+            pools["reader"] = pools["reader"][: max(1, workflow.n_chunks)]
+        # Some ways of reading cut a document anew.
+        chunks = getattr(workflow, "chunks", readable.chunks)
+        gold = chunks_holding(chunks, readable.task.evidence)
+        return Episode(readable.task, workflow, pools, gold=gold, max_calls=self._max_calls)
+
+    def _go_on(self, outcomes: Mapping[str, Outcome], *, cycles: int = 1) -> None:
+        """Take what the agents said, and ask the next ones; all of it or nothing.
+
+        Args:
+            outcomes: agent -> its reply or failure.
+            cycles: what this counts against `max_cycles`.
+        """
+        episode = self._episode
+        # Until the end of this method the episode is not what the log says.
+        self._made = None
+        self._watch.start()
+        episode.settle(outcomes)
+        ending = self._ending_of(episode, self._cycles + cycles)
+        k = 0 if ending.over else self._width(episode)
+        episode.ask(k)
+        if not ending.over:
+            ending = self._ending_of(episode, self._cycles + cycles)
+        score = self._score
+        if ending.terminated:
+            score = score_episode(episode.workflow, episode.task, self._reward)
+        shown = _show(episode, ending)
+        self._log.append((dict(outcomes), k))
+        self._cycles += cycles
+        self._ending, self._score, self._shown, self._made = ending, score, shown, episode
+
+    def _ending_of(self, episode: Episode, cycles: int) -> Ending:
+        reason = episode.stop_reason
+        if not reason and self.max_cycles is not None and cycles >= self.max_cycles:
+            reason = "max_cycles"
+        if not reason and self._max_seconds is not None:
+            reason = "seconds" if self._watch.elapsed >= self._max_seconds else ""
+        return Ending(reason)
+
+    def _asked(self) -> dict[str, Call]:
+        """Return who must act now."""
+        return {} if self._ending.over else self._episode.asked
+
+    def _infos(self) -> Infos:
+        """Return every agent's info, made afresh."""
+        episode, asked, cut = self._episode, self._asked(), self._look.cut
+        shared = episode_facts(episode, self._score, self._ending.reason)
+        return {
+            agent: {
+                **request_facts(asked.get(agent), truncated=agent in cut),
+                **call_facts(episode.last.get(agent), episode.tally),
+                **shared,
+            }
+            for agent in self.agents
+        }
+
+    def _observation(self, agent: str) -> Observation:
+        """Return what an agent sees, made afresh."""
+        look = self._look
+        return dict(look.observations.get(agent, look.idle))
+
+    def _check_agent(self, agent: str) -> None:
+        if agent not in self._names:
+            raise KeyError(f"no agent {agent!r}; the agents are {self.possible_agents[:3]}, …")
+
+    def _check_running(self) -> None:
+        if not self.agents:
+            raise ProtocolError("no episode is running; call reset() first")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The log says it all; a workflow may hold a document.
+        return {**self.__dict__, "_made": None, "_shown": None}
+
+
+def _show(episode: Episode, ending: Ending) -> _Shown:
+    workflow = episode.workflow
+    seen: dict[str, Observation] = {}
+    cut = set()
+    for agent, call in ({} if ending.over else episode.asked).items():
+        seen[agent], shortened = see_call(workflow, call)
+        if shortened:
+            cut.add(agent)
+    return _Shown(
+        observations=seen,
+        idle=see_nothing(workflow),
+        cut=frozenset(cut),
+        state=state_of(workflow, episode.tally),
+    )
+
+
+def _limit(name: str, value: int | None) -> int | None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if value is not None and not (whole and value >= 1):
+        raise InvalidSetting(
+            f"{name} must be a whole number of at least 1, or None for no limit, got {value!r}"
+        )
+    return value

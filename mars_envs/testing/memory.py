@@ -1,0 +1,55 @@
+"""The check of the memory environments, in all three forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gymnasium
+from pettingzoo import ParallelEnv
+
+from ..parallel_memory.infos import INFO_FIELDS
+from .aec import AecForm, check_aec
+from .episodes import Player, check_repeats, made
+from .frames import TextPolicy
+from .gym import GymForm
+from .memory_calls import check_failures
+from .memory_rules import MemoryRules, MemoryViewRules
+from .parallel import ParallelForm, check_parallel
+from .stubs import odd_reader
+from .tree_calls import check_resets
+
+
+def check_memory(
+    make_env: Callable[[], Any],
+    *,
+    policy: TextPolicy = odd_reader,
+    seeds: Sequence[int] = (0, 1),
+) -> None:
+    """Check an environment against the contract of the memory environments (docs/contract.md).
+
+    Args:
+        make_env: makes a `ParallelMemoryEnv`, a `TurnBasedMemoryEnv`, one of the baselines, a view
+            of them, or your own environment that keeps the same contract.
+        policy: speaks for every agent; must depend on its arguments alone.
+        seeds: one episode is played for each.
+
+    Raises:
+        AssertionError: the first rule that is broken.
+    """
+    env = made(make_env)
+    several = not isinstance(env, gymnasium.Env)
+    if isinstance(env, gymnasium.Env):
+        fields = {**INFO_FIELDS, "agent": str}
+        player = Player(form=GymForm(policy), info_fields=fields, rules=MemoryViewRules)
+        check_repeats(player, make_env, seeds)
+    elif isinstance(env, ParallelEnv):
+        player = Player(form=ParallelForm(policy), info_fields=INFO_FIELDS, rules=MemoryRules)
+        check_parallel(player, make_env, seeds)
+    else:
+        player = Player(form=AecForm(policy), info_fields=INFO_FIELDS, rules=MemoryRules)
+        check_aec(player, make_env, seeds)
+    check_resets(player, make_env)
+    if several and env.metadata.get("supports_fail", False):
+        check_failures(player, make_env)
+    env.close()
