@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from ..errors import ProtocolError
 from .workflow import Call, Note, Phase, Speaker, Workflow
 
 W = TypeVar("W", bound=Workflow)
@@ -73,9 +74,17 @@ def play(
             does not depend on it.
         at_once: the most calls to ask for together; None: all that can be made.
         failures: exceptions of the speaker that mean that no reply will come; others go through.
+
+    Raises:
+        ProtocolError: nothing can be asked for, because calls are open that somebody else made.
     """
     while workflow.phase is not Phase.DONE:
         calls = workflow.ask(at_once)
+        if not calls:
+            raise ProtocolError(
+                "the workflow has no call to make: replies are awaited that were asked for before "
+                f"(or at_once is no number above 0: {at_once!r})"
+            )
         for call in order(calls) if order else calls:
             try:
                 reply = speak(call_view(workflow, call))

@@ -472,3 +472,28 @@ def test_the_document_is_read_piece_by_piece_and_never_kept() -> None:
     loop = play(MemoryLoop("Who?", chunks), lambda view: Read.no(), at_once=4)
     assert Watched.longest == 500
     assert len(pickle.dumps((loop.turns, loop.calls))) < 20_000
+
+
+def test_a_prompt_of_a_chunk_begins_alike_in_every_turn_and_every_episode() -> None:
+    """What a prefix cache holds of the first turn serves all later ones and all rollouts."""
+    prompts: list[list[str]] = [[], []]
+    for memory in ("known", "other"):
+        loop = loop_of(2, max_turns=2)
+        for _ in range(2):
+            calls = loop.ask()
+            for call, seen in zip(calls, prompts, strict=True):
+                seen.append(call.prompt)
+                loop.tell(call.id, Read.yes("new"))
+            loop.tell(only(loop.ask()).id, Merge(memory))
+    for seen, chunk in zip(prompts, WORDS, strict=False):
+        head = seen[0][: seen[0].index(chunk) + len(chunk)]
+        assert all(prompt.startswith(head) for prompt in seen)
+        assert seen[0] == seen[2], "turn 1 of another episode is the same to the letter"
+        assert len(set(seen)) == 3
+
+
+def test_play_says_when_it_can_do_nothing() -> None:
+    loop = loop_of(2)
+    loop.ask()
+    with pytest.raises(ProtocolError, match="awaited"):
+        play(loop, by_words)
