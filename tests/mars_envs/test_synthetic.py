@@ -41,14 +41,14 @@ def test_there_are_nine_names_for_the_seven_families() -> None:
 def test_evidence_determines_the_answer_and_no_part_of_it_does(
     family: str, style: str, split: str
 ) -> None:
-    for task in synthetic_tasks(family, tokens=1500, n=15, style=style, split=split):
+    for task in synthetic_tasks(family, tokens=1500, n=8, style=style, split=split):
         check_evidence(task)
 
 
 @EVERY
 @STYLES
 def test_who_reads_the_whole_document_finds_the_same_answer(family: str, style: str) -> None:
-    for task in synthetic_tasks(family, tokens=3000, n=5, style=style):
+    for task in synthetic_tasks(family, tokens=3000, n=2, style=style):
         found = solve(task, [text_of(task)])
         assert found is not None
         assert set(found) == set(task.answers)
@@ -56,7 +56,7 @@ def test_who_reads_the_whole_document_finds_the_same_answer(family: str, style: 
 
 @EVERY
 @STYLES
-@pytest.mark.parametrize("tokens", [1000, 1001, 7777, 40_000])
+@pytest.mark.parametrize("tokens", [1000, 1001, 20_011])
 def test_a_document_has_exactly_the_tokens_asked_for(family: str, style: str, tokens: int) -> None:
     task = synthetic_tasks(family, tokens=tokens, n=1, style=style)[0]
     text = text_of(task)
@@ -205,18 +205,18 @@ def test_held_out_names_and_sentences_never_occur_in_training() -> None:
     def names(split: str) -> set[str]:
         found: set[str] = set()
         for family in ("kg2", "overwrite", "vt"):
-            for task in synthetic_tasks(family, tokens=4000, n=10, split=split):
+            for task in synthetic_tasks(family, tokens=4000, n=5, split=split):
                 found |= set(re.findall(r"\b[A-Z][a-z]{6}\b", task.question + text_of(task)))
         return found - {"Whoever"}
 
     train, held_out = names("train"), names("held_out_names")
-    assert len(train) > 2000 < len(held_out)
+    assert len(train) > 1000 < len(held_out)
     assert not train & held_out
 
 
 def test_held_out_templates_are_others() -> None:
     def shapes(split: str) -> set[str]:
-        texts = [e.text for t in synthetic_tasks("kg2", n=60, split=split) for e in t.evidence]
+        texts = [e.text for t in synthetic_tasks("kg2", n=25, split=split) for e in t.evidence]
         masked = (re.sub(r"\b[A-Z][a-z]{6}\b", "N", text) for text in texts)
         relations = "|".join(FAMILIES["kg2"].topic.attributes)
         return {re.sub(relations, "r", text) for text in masked}
@@ -292,7 +292,7 @@ def test_evidence_of_one_hop_is_triggered_by_the_question(family: str) -> None:
 def test_different_chunks_means_different_chunks_however_they_are_cut(
     align: str, family: str, options: dict[str, object]
 ) -> None:
-    tasks = synthetic_tasks(family, tokens=4 * 400, chunk_tokens=400, n=25, **options)
+    tasks = synthetic_tasks(family, tokens=4 * 400, chunk_tokens=400, n=8, **options)
     for task in tasks:
         chunks = chunk_document(task.document, size=400, align=align)  # type: ignore[arg-type]
         holding = chunks_holding(chunks, task.evidence)
@@ -301,7 +301,7 @@ def test_different_chunks_means_different_chunks_however_they_are_cut(
 
 
 def test_the_same_chunk_means_one_chunk() -> None:
-    for task in synthetic_tasks("kg3", tokens=8000, chunk_tokens=500, n=25, placement="same"):
+    for task in synthetic_tasks("kg3", tokens=8000, chunk_tokens=500, n=8, placement="same"):
         chunks = chunk_document(task.document, size=500)
         assert len(set(chunks_holding(chunks, task.evidence))) == 1
 
@@ -343,7 +343,7 @@ def test_a_closed_vocabulary_is_closed() -> None:
     for family in FAMILIES:
         words = set()
         for task in synthetic_tasks(
-            family, tokens=2000, n=30, style="compact", vocabulary=96, chunk_tokens=128, sentences=2
+            family, tokens=2000, n=10, style="compact", vocabulary=96, chunk_tokens=128, sentences=2
         ):
             words |= set(re.findall(r"\w+", text_of(task) + task.question))
         names = {word for word in words if re.fullmatch("[A-Z][a-z]{6}", word)}
@@ -361,7 +361,7 @@ def test_small_chunks_hold_compact_documents(chunks: int) -> None:
             chunk_tokens=64,
             style="compact",
             sentences=2,
-            n=20,
+            n=5,
             decoys=1,
         )
         for task in tasks:
