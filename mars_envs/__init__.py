@@ -15,6 +15,7 @@ Importing this package registers its environments:
 from .answer import AnswerFailed, Reading, answer
 from .errors import InvalidTask, JudgeUnavailable, MarsEnvsError, ProtocolError
 from .parallel_memory.env import ParallelMemoryEnv, TurnBasedMemoryEnv
+from .parallel_memory.loop import MemoryLoop
 from .parallel_memory.recurrent_env import ParallelRecurrentMemoryEnv, RecurrentMemoryEnv
 from .parallel_memory.single_pass_env import ParallelSinglePassEnv, SinglePassEnv
 from .registration import register_envs
@@ -37,6 +38,7 @@ __all__ = [
     "InvalidTask",
     "JudgeUnavailable",
     "MarsEnvsError",
+    "MemoryLoop",
     "ParallelMemoryEnv",
     "ParallelRecurrentMemoryEnv",
     "ParallelSinglePassEnv",
