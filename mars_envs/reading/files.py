@@ -34,12 +34,14 @@ _HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 _OWN_LINES: Final = frozenset(
     (
         *_HEADINGS,
-        *("address", "article", "aside", "blockquote", "body", "br", "caption", "dd", "details"),
-        *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hr"),
-        *("li", "main", "nav", "ol", "option", "p", "pre", "section", "summary", "table", "tbody"),
-        *("tfoot", "thead", "tr", "ul"),
+        *("address", "article", "aside", "blockquote", "body", "caption", "details", "div", "dl"),
+        *("fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "main", "nav"),
+        *("ol", "p", "pre", "section", "summary", "table", "ul"),
     )
 )
+"""They end the line before them and their own."""
+_BREAKS: Final = frozenset(("br", "dd", "dt", "li", "option", "tr"))
+"""They end the line before them."""
 _HIDDEN: Final = frozenset(("head", "script", "style", "template", "noscript", "svg", "math"))
 _END, _END_OF_PRE = object(), object()
 
@@ -169,26 +171,34 @@ def _flow(root: Any, bs4: Any) -> Iterator[tuple[str, str]]:
     """
     waiting: list[Any] = [root]
     preformatted = 0
+    fresh = True  # at the start of a line
     while waiting:
         node = waiting.pop()
+        heading = text = ""
         if node is _END or node is _END_OF_PRE:
             preformatted -= node is _END_OF_PRE
-            yield "", "\n"
+            text = "\n"
         elif isinstance(node, bs4.element.PreformattedString):
             continue  # comments, declarations
         elif isinstance(node, bs4.NavigableString):
-            yield "", str(node) if preformatted else re.sub(r"\s+", " ", str(node))
+            text = str(node)
+            if not preformatted:
+                text = re.sub(r"\s+", " ", text)
+                text = text.lstrip(" ") if fresh else text
         elif node.name not in _HIDDEN:
             if node.name in _HEADINGS:
-                yield _squeezed(node.get_text(" ")), "\n"
-            elif node.name in _OWN_LINES:
-                yield "", "\n"
-            elif node.name in ("td", "th"):
-                yield "", " "
+                heading = _squeezed(node.get_text(" "))
+            if node.name in _OWN_LINES or node.name in _BREAKS:
+                text = "\n"
+            elif node.name in ("td", "th") and not fresh:
+                text = " "
             preformatted += node.name == "pre"
             if node.name in _OWN_LINES:
                 waiting.append(_END_OF_PRE if node.name == "pre" else _END)
             waiting.extend(reversed(node.contents))
+        if text:
+            yield heading, text
+            fresh = text.endswith("\n")
 
 
 def _squeezed(text: str) -> str:
@@ -198,7 +208,7 @@ def _squeezed(text: str) -> str:
 def _clean(text: str) -> str:
     """Return text that UTF-8 can encode, without blanks at ends of lines and many empty lines."""
     text = text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
-    lines = (line.strip(" \t") for line in text.splitlines())
+    lines = (line.rstrip() for line in text.splitlines())
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 

@@ -27,6 +27,9 @@ from .long_context import LongContextSettings, long_context_tasks, passage_pool
 from .shards import MANIFEST, PLAN, ShardedTasks
 from .task import ReadingTask
 
+RULER_PREFIX: Final = "ruler:"
+"""Of the names of RULER's generators."""
+
 Format = Literal["auto", "reading_task", "hotpotqa", "musique", "longbench", "memagent", "ruler"]
 
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -110,10 +113,11 @@ def load_reading_tasks(
     Args:
         source: the path of a file (`.jsonl`, `.json`, both also with `.gz`, `.parquet`), of a
             folder with such files, or of one that `write_shards` has written; a data set on a hub,
-            `"hf:ORG/NAME[/FILE][:CONFIG][@REVISION][#SPLIT]"`; a synthetic family, `"kg2"`;
-            `"module:function"` (called without arguments); or tasks. Options may stand behind a
-            name: `"kg2?tokens=64000&n=20"`, `"hotpot_dev.json?documents=200&limit=10"`.
-        options: of a synthetic family, those that it has, and `limit`. Of anything
+            `"hf:ORG/NAME[/FILE][:CONFIG][@REVISION][#SPLIT]"`; a synthetic family, `"kg2"`, or a
+            generator of RULER, `"ruler:niah_single_1"`; `"module:function"` (called without
+            arguments); or tasks. Options may stand behind a name: `"kg2?tokens=64000&n=20"`,
+            `"hotpot_dev.json?documents=200&limit=10"`.
+        options: of a synthetic family or generator, those that it has, and `limit`. Of anything
             else: `format` ("auto" tells each record's by its fields); `on_error` ("raise" lists
             every bad record, "skip" leaves them out and logs how many); `limit` (how many tasks,
             from the front); and of long contexts `tokens` or `documents`, `seed`, `headers`,
@@ -145,6 +149,10 @@ def load_reading_tasks(
         from .synthetic import synthetic_tasks
 
         return _made(lambda **given: synthetic_tasks(text, **given), query, options)
+    if text.startswith(RULER_PREFIX) and not os.path.exists(text):
+        ruler_tasks = import_object("mars_envs.reading.ruler_tasks:ruler_tasks")
+        name = text.removeprefix(RULER_PREFIX)
+        return _made(lambda **given: ruler_tasks(name, **given), query, options)
     read = _options(options, query)
     return _finished(_loaded(text, read), read)
 

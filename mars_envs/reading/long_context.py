@@ -30,8 +30,8 @@ _TRIED = 64
 """Passages that are tried for the last gap."""
 _SPARE = 64
 _BATCH = 512
-_LARGEST = 99_999
-"""The number that stands for all where the tokens of headers are counted."""
+_USUAL = 100
+"""Tokens of a passage, about: where headers are counted, the last one stands for all."""
 
 
 class Endless(Protocol):
@@ -238,7 +238,8 @@ class LongContextTasks(Sequence[ReadingTask]):
         return np.concatenate([known, self._counted(self.passages[len(known) :])])
 
     def _counted(self, passages: Sequence[Passage]) -> NDArray[np.int64]:
-        header = HEADER.format(number=_LARGEST) if self.settings.headers else ""
+        last = (self.settings.tokens or 0) // _USUAL + 1
+        header = HEADER.format(number=last) if self.settings.headers else ""
         found = [np.empty(0, np.int64)]
         for first in range(0, len(passages), _BATCH):
             texts = [f"{header}{p.render()}{SEPARATOR}" for p in passages[first : first + _BATCH]]

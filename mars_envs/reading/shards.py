@@ -125,16 +125,16 @@ class ShardedTasks(Sequence[ReadingTask]):
         try:
             manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
             ids, self._size = tuple(manifest["ids"]), int(manifest["shard_size"])
-            known = manifest["format"] == _FORMAT and manifest["version"] == _VERSION
+            found = manifest["format"], manifest["version"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidTask(
                 f"{folder / MANIFEST}: expected what write_shards writes, got something that "
                 f"cannot be read ({error}); write the tasks again"
             ) from error
-        if not known:
+        if found != (_FORMAT, _VERSION):
             raise InvalidTask(
                 f"{folder / MANIFEST}: expected format {_FORMAT!r}, version {_VERSION}, got "
-                f"{manifest['format']!r}, version {manifest['version']!r}"
+                f"{found[0]!r}, version {found[1]!r}; write the tasks again"
             )
         self._places = range(len(ids)) if places is None else places
         self.ids = tuple(ids[place] for place in self._places)
