@@ -1,10 +1,11 @@
 """A speaker that goes by words: no model and no truth, so that runs on real text mean something.
 
 It reads sentences with the heading that they stand under. A sentence is worth reporting if it has
-enough of the question's words, weighted by how rare they are in the chunk; if its heading stands in
-the question; or if its heading stands in the memory, which is how it gets from one passage to the
-next. Memories are lines "[heading] sentence", of which those nearest to the question are kept.
-Answers are chosen by `lexical_answers`.
+at least two of the question's words, and enough of them, weighted by how rare they are in the
+chunk. Under a heading that stands in the question, or in the memory, which is how it gets from one
+passage to the next, the first sentence and the best one are worth it in any case; where there are
+no headings, names and numbers do their work. Memories are lines "[heading] sentence", of which
+those nearest to the question are kept. Answers are chosen by `lexical_answers`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from typing import Any
 from ..errors import InvalidSetting
 from .gated_replies import Update
 from .lexical_answers import choose_answer
-from .lexical_words import Line, content, lines_of, mentions, shares, stems
+from .lexical_words import (
+    Line,
+    asked_in,
+    content,
+    lines_of,
+    mentions,
+    names,
+    overlaps,
+    shares,
+    stems,
+)
 from .play import read_selected
 from .replies import Answer, Merge, Read
 
@@ -31,7 +42,7 @@ class Lexical:
     """See the module; a callable from an observation to a reply."""
 
     share: float = 0.3
-    """Of the question's words, weighted, that a sentence under an unknown heading must have."""
+    """Of the question's words, weighted, that a sentence must have by itself."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share <= 1.0:
@@ -61,24 +72,41 @@ class Lexical:
         merged = _merge(question, [memory, *map(str, found)]) if found else memory
         if not view["gated"]:
             return Merge(merged)
-        return Update(merged if found else None, end=content(question) <= stems(merged))
+        return Update(merged if found else None, end=content(asked_in(question)) <= stems(merged))
 
     def _read(self, question: str, memory: str, chunk: str) -> list[Line]:
         """Return the sentences that a reader reports, best first."""
         lines = lines_of(chunk)
-        worth: list[tuple[float, int]] = []
-        about: dict[str, bool] = {"": False}
-        for index, score in enumerate(shares(question, lines)):
-            heading = lines[index].heading
-            # The first sentence under a heading says what the heading is about.
-            opens = heading not in about
-            if opens:
-                about[heading] = mentions(question, heading) or mentions(memory, heading)
-            known = about[heading]
-            if (known and opens) or score >= self.share / (2 if known else 1):
-                worth.append((-score - 0.5 * known - 0.25 * (known and opens), index))
-        best = [lines[index] for _, index in sorted(worth)]
-        return [line for line in best if line.text not in memory][:_PER_CHUNK]
+        overlap = overlaps(question, lines)
+        scores = [share for share, _ in overlap]
+        least = min(2, len(content(asked_in(question))))
+        worth = {
+            index: share
+            for index, (share, words) in enumerate(overlap)
+            if share >= self.share and words >= least
+        }
+        for places in _known(lines, f"{question}\n{memory}"):
+            # The first sentence under a heading says what it is about, the best one what is asked.
+            best = max(places, key=lambda index: (scores[index], -index))
+            worth[places[0]] = scores[places[0]] + 0.75
+            worth[best] = scores[best] + 0.75
+        ranked = sorted(worth, key=lambda index: (-worth[index], index))
+        new = [lines[index] for index in ranked if lines[index].text not in memory]
+        return new[:_PER_CHUNK]
+
+
+def _known(lines: Sequence[Line], told: str) -> list[list[int]]:
+    """Return the places of the lines under each heading that one was told of.
+
+    Where there are no headings, each line with a name or a number that one was told of is alone.
+    """
+    headed: dict[str, list[int]] = {}
+    for index, line in enumerate(lines):
+        headed.setdefault(line.heading, []).append(index)
+    told_names = names(told)
+    alone = headed.pop("", [])
+    known = [places for heading, places in headed.items() if mentions(told, heading)]
+    return known + [[i] for i in alone if not told_names.isdisjoint(names(lines[i].text))]
 
 
 def _merge(question: str, texts: Sequence[str]) -> str:

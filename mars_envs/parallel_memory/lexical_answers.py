@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from .lexical_words import WORD, Line, content, mentions, shares, stem, stems
+from .lexical_words import WORD, Line, asked_in, content, mentions, shares, stem, stems
 
 _YES_NO = re.compile(
     r"(?:are|is|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE
@@ -31,14 +31,16 @@ def choose_answer(question: str, lines: Sequence[Line]) -> str:
     """Return the answer that the lines of a memory suggest; "unknown" where they suggest none."""
     if not lines:
         return _UNKNOWN
-    asked = question.strip()
+    asked = asked_in(question).strip()
     choice = _CHOICE.search(asked) or _NAMED_CHOICE.search(asked)
     if choice is not None:
         return _one_of(asked, choice[1].strip(), choice[2].strip(), lines)
     if _YES_NO.match(asked):
         return _yes_or_no(asked, lines)
     lowered = asked.lower()
-    if re.search(r"\bhow (?:many|much|old|long|tall|far)\b|\bpopulation\b", lowered):
+    if re.search(
+        r"\bhow (?:many|much|old|long|tall|far)\b|\b(?:population|number|code)\b", lowered
+    ):
         return _nearest(asked, lines, _NUMBER)
     if re.search(r"\b(?:what|which) years?\b", lowered):
         return _nearest(asked, lines, _YEAR)
@@ -100,10 +102,19 @@ def _nearest(question: str, lines: Sequence[Line], kind: re.Pattern[str]) -> str
     A heading counts as being as near as the words of its line.
     """
     asked = content(question)
+    # A heading that another line leads to is rather a step on the way than the answer.
+    headings = {line.heading for line in lines if line.heading}
+    steps = {
+        heading
+        for heading in headings
+        if any(line.heading != heading and mentions(line.text, heading) for line in lines)
+    }
     best, answer = 0.0, _UNKNOWN
     for line, score in zip(lines, shares(question, lines), strict=True):
         words = [(match.start(), stem(match[0])) for match in WORD.finditer(line.text)]
-        known = [at for at, word in words if word in asked]
+        # That a line is about its heading makes nothing in it the answer.
+        wanted = asked - content(line.heading)
+        known = [at for at, word in words if word in wanted]
         candidates = [(match.start(), match[0]) for match in kind.finditer(line.text)]
         if kind is _NAME:
             candidates.append((0, line.heading))
@@ -111,6 +122,9 @@ def _nearest(question: str, lines: Sequence[Line], kind: re.Pattern[str]) -> str
             if not content(text) or content(text) <= asked:
                 continue
             near = sum(1 / (1 + abs(at - other) / 10) for other in known)
-            if score + 0.2 * near > best:
-                best, answer = score + 0.2 * near, text
+            value = score + 0.2 * near
+            if text in steps:
+                value /= 2
+            if value > best:
+                best, answer = value, text
     return answer

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 WORD = re.compile(r"\w+(?:['’.,-]\w+)*")
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-Z0-9])")
 # "Dr. Smith", "J. R. Tolkien" and "No. 5" go on.
 _ABBREVIATED = re.compile(r"\b(?:[A-Z]|Dr|Mr|Mrs|Ms|St|No|Jr|Sr|vs|Co|Inc|Mt|Ft)\.\s+$")
+_NAMED = re.compile(r"(?<=[\w,;:] )[A-Z]\w+|\b\d{2,}\b")
 _ENDING = re.compile(r"(?:['’]s|ies|es|s|ed|ing|y)$")
 _DETAIL = re.compile(r"\s*\([^()]*\)\s*$")
 _REMEMBERED = re.compile(r"\[([^\[\]]+)\]\s+(.+)")
@@ -95,6 +97,16 @@ def content(text: str) -> frozenset[str]:
     return frozenset(stem(word) for word in WORD.findall(text) if word.lower() not in _STOP)
 
 
+def names(text: str) -> frozenset[str]:
+    """Return a text's numbers, and its words with a capital that begin no sentence."""
+    return frozenset(match[0] for match in _NAMED.finditer(text))
+
+
+def asked_in(question: str) -> str:
+    """Return a question up to its last question mark: what follows says how to answer."""
+    return question[: question.rfind("?") + 1] or question
+
+
 def mentions(text: str, heading: str) -> bool:
     """Whether a heading stands in a text, as whole words; "(film)" at its end may be missing."""
     name = _DETAIL.sub("", heading)
@@ -103,20 +115,32 @@ def mentions(text: str, heading: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
-def shares(question: str, lines: Sequence[Line]) -> list[float]:
-    """Return which share of a question's words each line has, from 0 to 1.
+class Overlap(NamedTuple):
+    """What a line has of a question."""
+
+    share: float
+    """Of the question's words, each weighted, from 0 to 1."""
+    words: int
+    """How many of them."""
+
+
+def overlaps(question: str, lines: Sequence[Line]) -> list[Overlap]:
+    """Return what each line, with its heading, has of a question's words.
 
     A word weighs the more the fewer of the lines have it: log(1 + lines / (1 + lines with it)).
     """
-    asked = content(question)
+    asked = content(asked_in(question))
     here = [asked & stems(f"{line.heading} {line.text}") for line in lines]
     common = Counter(word for words in here for word in words)
-    # In a fixed order: sums of floats depend on it, and the order of a set is no one's to rely on.
-    weights = {word: math.log(1 + len(lines) / (1 + common[word])) for word in sorted(asked)}
+    weights = {word: math.log(1 + len(lines) / (1 + common[word])) for word in asked}
+    # fsum is exact, so that the order of a set does not matter.
     total = math.fsum(weights.values())
-    return [_sum(weights, words) / total if total else 0.0 for words in here]
+    return [
+        Overlap(math.fsum(weights[word] for word in words) / total if total else 0.0, len(words))
+        for words in here
+    ]
 
 
-def _sum(weights: dict[str, float], words: Iterable[str]) -> float:
-    # math.fsum is exact, so the order of the words does not matter.
-    return math.fsum(weights[word] for word in words)
+def shares(question: str, lines: Sequence[Line]) -> list[float]:
+    """Return the shares of `overlaps`."""
+    return [overlap.share for overlap in overlaps(question, lines)]

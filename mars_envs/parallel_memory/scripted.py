@@ -31,7 +31,12 @@ UNKNOWN = "unknown"
 
 
 def oracle(
-    task: ReadingTask, *, miss: float = 0.0, false_yes: float = 0.0, seed: int = 0
+    task: ReadingTask,
+    *,
+    miss: float = 0.0,
+    false_yes: float = 0.0,
+    forget: float = 0.0,
+    seed: int = 0,
 ) -> Speaker:
     """Return a speaker that reads, merges and answers as well as anyone could who reads in order.
 
@@ -51,12 +56,14 @@ def oracle(
         task: what is known. Without evidence, nothing is found and the answer is "unknown".
         miss: chance with which a reader that found something says no.
         false_yes: chance with which a reader that found nothing reports a sentence of its chunk.
-        seed: of both draws.
+        forget: chance with which a line of the memory is lost when the memory is written anew: by
+            a merger, once a turn; by a memorizer, chunk after chunk, unless its gate is shut.
+        seed: of all draws.
 
     Raises:
-        InvalidSetting: `miss` or `false_yes` is no chance.
+        InvalidSetting: `miss`, `false_yes` or `forget` is no chance.
     """
-    return _Oracle(task=task, miss=miss, false_yes=false_yes, seed=seed)
+    return _Oracle(task=task, miss=miss, false_yes=false_yes, forget=forget, seed=seed)
 
 
 def lexical(*, share: float = 0.3) -> Speaker:
@@ -65,7 +72,8 @@ def lexical(*, share: float = 0.3) -> Speaker:
     See `mars_envs.parallel_memory.lexical` for its rules.
 
     Args:
-        share: of the question's words, weighted by how rare they are, that a sentence must have.
+        share: of the question's words, weighted by how rare they are, that a sentence must have to
+            be reported where nothing else speaks for it.
     """
     return Lexical(share=share)
 
@@ -75,6 +83,7 @@ class _Oracle:
     task: ReadingTask
     miss: float
     false_yes: float
+    forget: float
     seed: int
     _evidence: tuple[tuple[Evidence, str, re.Pattern[str] | None], ...] = field(
         init=False, repr=False
@@ -82,7 +91,7 @@ class _Oracle:
     """Each passage, its text on one line, and what its triggers look like."""
 
     def __post_init__(self) -> None:
-        for name in ("miss", "false_yes"):
+        for name in ("miss", "false_yes", "forget"):
             chance = getattr(self, name)
             if not 0.0 <= chance <= 1.0:
                 raise InvalidSetting(f"{name} is a chance from 0 to 1, got {chance!r}")
@@ -96,7 +105,7 @@ class _Oracle:
             return Read.yes("\n".join(found)) if found else Read.no()
         if role == "merger":
             notes = read_selected(view["selected"])
-            return Merge(self._memory([view["memory"], *(note.text for note in notes)]))
+            return Merge(self._memory(view, *(note.text for note in notes)))
         if role == "memorizer":
             return self._memorize(view)
         return Answer(self._answer(view))
@@ -139,18 +148,23 @@ class _Oracle:
 
     def _memorize(self, view: Mapping[str, Any]) -> str:
         found = self._found(view)
-        memory = self._memory([view["memory"], *found])
         if not view["gated"]:
-            return Merge(memory)
+            return Merge(self._memory(view, *found))
+        memory = self._memory(view, *found) if found else view["memory"]
         return Update(memory if found else None, end=self._complete(memory))
 
-    def _memory(self, texts: Sequence[str]) -> str:
-        """Merge texts into lines, the evidence first, each line once."""
-        lines = dict.fromkeys(line for text in texts for line in map(_line, text.splitlines()))
+    def _memory(self, view: Mapping[str, Any], *texts: str) -> str:
+        """Put texts to what is kept of the memory, as lines, the evidence first, each once."""
+        old = [line for line in map(_line, view["memory"].splitlines()) if self._kept(line, view)]
+        new = [_line(line) for text in texts for line in text.splitlines()]
+        lines = dict.fromkeys((*old, *new))
         everything = "\n".join(lines)
         evidence = dict.fromkeys(text for _, text, _ in self._evidence if text in everything)
         others = [line for line in lines if line and line not in evidence]
         return "\n".join((*evidence, *others))
+
+    def _kept(self, line: str, view: Mapping[str, Any]) -> bool:
+        return not self.forget or self._drawn(f"forget {line}", view) >= self.forget
 
     def _complete(self, text: str) -> bool:
         """Whether all that it takes stands in a text."""

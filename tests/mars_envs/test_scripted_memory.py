@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 
 from mars_envs.errors import InvalidSetting
+from mars_envs.judging.answers import score_answer
 from mars_envs.parallel_memory.gated_replies import Update, parse_gated
 from mars_envs.parallel_memory.lexical_answers import choose_answer
 from mars_envs.parallel_memory.lexical_words import Line, lines_of
-from mars_envs.parallel_memory.play import write_selected
+from mars_envs.parallel_memory.methods import make_workflow
+from mars_envs.parallel_memory.play import play, write_selected
 from mars_envs.parallel_memory.replies import Answer, Read
 from mars_envs.parallel_memory.scripted import holds, lexical, oracle
 from mars_envs.parallel_memory.workflow import Note
 from mars_envs.reading import Evidence, ReadingTask, TextDocument
+from mars_envs.reading.chunking import chunk_document
+from mars_envs.reading.synthetic import synthetic_tasks
 
 FIRST = "Mera lives in Tolu."
 SECOND = "The mayor of Tolu is Sarn."
@@ -199,6 +203,20 @@ def test_a_noisy_oracle_misses_and_invents_as_often_as_it_is_told() -> None:
     assert invented.count(Read.yes(NOISE)) / n == pytest.approx(0.3, abs=four_errors)
 
 
+def test_a_forgetful_oracle_loses_lines_of_the_old_memory_when_it_writes_a_new_one() -> None:
+    speak = oracle(chain_task(), forget=0.3)
+    lines = [f"line {number}" for number in range(2000)]
+    memory = "\n".join(lines)
+    kept = speak(seen("merger", memory=memory, selected=notes("new"))).splitlines()
+    assert kept == [line for line in lines if line in set(kept)] + ["new"]
+    assert len(kept) / 2000 == pytest.approx(0.7, abs=4 * (0.3 * 0.7 / 2000) ** 0.5)
+    then = speak(seen("memorizer", memory="\n".join(kept), chunk=NOISE, chunk_index=5)).splitlines()
+    assert len(then) / len(kept) == pytest.approx(0.7, abs=4 * (0.3 * 0.7 / len(kept)) ** 0.5)
+    # A shut gate writes nothing, so nothing is lost.
+    gated = seen("memorizer", memory=memory, chunk=NOISE) | {"gated": 1}
+    assert speak(gated) == Update(None)
+
+
 def test_noise_depends_on_seed_chunk_and_turn_and_not_on_what_was_asked_before() -> None:
     once = replies(2, 0.5, 0.0, FIRST)
     assert once == replies(2, 0.5, 0.0, FIRST)
@@ -217,6 +235,8 @@ def test_noise_is_a_chance(chance: float) -> None:
         oracle(chain_task(), miss=chance)
     with pytest.raises(InvalidSetting, match="false_yes is a chance"):
         oracle(chain_task(), false_yes=chance)
+    with pytest.raises(InvalidSetting, match="forget is a chance"):
+        oracle(chain_task(), forget=chance)
 
 
 # Gated replies.
@@ -352,6 +372,18 @@ def test_the_lexical_speaker_answers_from_passages_as_from_a_memory() -> None:
         seen("answerer", question=question, selected=notes(NOISE, "The mayor of Tolu is Sarn Oke."))
     )
     assert said == Answer("Sarn Oke")
+
+
+def test_without_any_truth_two_hops_against_the_order_of_reading_take_a_second_turn() -> None:
+    right = dict.fromkeys(("pi_mem", "recurrent"), 0)
+    for task in synthetic_tasks("kg2", tokens=3200, chunk_tokens=200, order="reverse", n=12):
+        chunks = chunk_document(task.document, size=200, align="document")
+        for method in right:
+            workflow = play(make_workflow(method, task.question, chunks), lexical())
+            right[method] += score_answer(workflow.answer, task).em == 1.0
+    # Guessing is right once in hundreds of names.
+    assert right["recurrent"] == 0
+    assert right["pi_mem"] >= 4
 
 
 @pytest.mark.parametrize("share", [0.0, 1.5, float("nan")])
