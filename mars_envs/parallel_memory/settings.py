@@ -105,7 +105,7 @@ class MemorySettings:
     the same."""
     retries: int = 2
     """How often a failed call is asked again within its turn before it is given up."""
-    max_failures: int = 8
+    max_failures: int = 64
     """The most reads of an episode that may be given up; one more ends it as `backend_error`. So
     does any other call that is given up: nothing can stand for a merge or an answer."""
 

@@ -267,6 +267,7 @@ def test_awkward_canonical_solutions_are_accepted(
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_some_recorded_samples_pass_exactly_as_recorded(judge: CodeJudge, data_dir: Path) -> None:
     tasks = load_tasks(
         data_dir / "functions" / "humaneval.jsonl",

@@ -266,7 +266,7 @@ def test_the_order_and_number_of_calls_at_once_change_nothing(
     assert run(None, False) == run(at_once, True) == run(1, False)
 
 
-@pytest.mark.parametrize("n", [3, 64])
+@pytest.mark.parametrize("n", [3, 64, 720])
 def test_a_backend_that_fails_on_every_third_call_is_asked_again(n: int) -> None:
     calls = itertools.count(1)
 

@@ -273,6 +273,7 @@ def test_thompson_sampling_wins_where_refinement_is_good_and_loses_where_it_is_n
 
 
 @pytest.mark.parametrize("selector", ["default", "paper", "marti_code", "fresh_or_refine"])
+@pytest.mark.slow
 def test_only_the_number_of_fresh_answers_decides_whether_a_tree_fails(selector: str) -> None:
     # Until a first success every selector sees the same: failures. So the chance that all fail is
     # that of its split between fresh answers and refinements in a tree where all do.
@@ -300,6 +301,7 @@ def test_fitted_to_earlier_trees_a_search_loses_nothing_and_gains_more() -> None
 
 
 @pytest.mark.parametrize("selector", ["paper", "fresh_or_refine"])
+@pytest.mark.slow
 def test_one_that_starts_well_and_one_that_repairs_what_is_close_beat_either_alone(
     selector: str,
 ) -> None:

@@ -217,6 +217,7 @@ def alone() -> list[tuple[Any, ...]]:
     return one_after_another()
 
 
+@pytest.mark.slow
 def test_a_thousand_episodes_at_once_are_those_one_after_another(
     alone: list[tuple[Any, ...]],
 ) -> None:

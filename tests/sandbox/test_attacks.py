@@ -162,6 +162,7 @@ CONCURRENCY = 8
 PEACEFUL = Limits(cpu_s=1.0, memory_mb=256, output_bytes=1 << 16)
 
 
+@pytest.mark.slow
 async def test_honest_programs_among_hostile_ones_keep_their_verdicts_and_so_do_these(
     backend: Backend,
 ) -> None:

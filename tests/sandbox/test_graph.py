@@ -189,6 +189,7 @@ class Cut(Driver):
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(packets)
+@pytest.mark.slow
 def test_no_packet_does_more_to_a_test_than_end_it_as_forged(packet: Any) -> None:
     driver = Cut(Channel(-1), "", {"Node": (("Node", NODE),)})
     mine = Node()
@@ -231,6 +232,7 @@ frames = messages.map(pack) | st.binary(max_size=12)
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(frames, max_size=6), st.integers(0, 40))
+@pytest.mark.slow
 def test_no_message_of_a_program_gets_more_than_a_verdict(said: list[bytes], cut: int) -> None:
     """The test calls until the program is silent; it never says that it passed."""
     stream = b"".join(said)

@@ -1033,6 +1033,7 @@ def test_handles_are_bounded_in_number(local: Judge) -> None:
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_quixbugs_is_judged_right_with_its_tasks_about_nodes(
     isolated: Judge, data_dir: Path
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_pool_that_is_closed_leaves_no_descriptor_thread_or_process(
 
 
 @pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.slow
 def test_three_hundred_programs_cost_no_descriptor_no_thread_and_no_memory(
     backend: Callable[[str], Backend], name: str
 ) -> None:

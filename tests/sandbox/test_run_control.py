@@ -153,6 +153,7 @@ CASES: list[tuple[Case, Status]] = [
 
 
 @pytest.mark.parametrize("step", [1, 5, 12])
+@pytest.mark.slow
 def test_cases_of_every_kind_keep_their_verdicts_in_any_order(pool: WorkerPool, step: int) -> None:
     order = [CASES[step * n % len(CASES)] for n in range(len(CASES))]
     with WorkerPool(pool.backend, size=1) as own:

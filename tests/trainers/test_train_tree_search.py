@@ -72,6 +72,7 @@ def test_the_rollouts_can_be_evaluated_from_disk(run: tuple[Path, list[dict[str,
     assert set(evaluation.agents) == {"coder_0", "coder_1"}
 
 
+@pytest.mark.slow
 def test_a_resumed_run_repeats_the_steps_exactly(
     run: tuple[Path, list[dict[str, Any]]], tmp_path: Path
 ) -> None:
