@@ -16,7 +16,8 @@ from .settings import MemorySettings, memory_settings
 from .sources import Chunking, TaskSource
 from .workflow import Role, Workflow
 
-DEFAULT_TASKS = "kg2"
+DEFAULT_TASKS = "kg2?tokens=40000"
+"""Eight chunks of 5,000 tokens, of a family with two hops; nothing to download."""
 SHELL_OPTIONS = ("max_calls", "max_seconds", "max_cycles", "render_mode", "clock")
 
 

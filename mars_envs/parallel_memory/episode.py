@@ -95,6 +95,7 @@ class Episode:
         """The agents that must answer now, and the call of each."""
         self.last: dict[str, LastCall] = {}
         """What became of each agent's last call, of those that had one."""
+        self.tally.count(workflow, ())
         self._gold = gold
         self._pools = pools
         self._max_calls = max_calls

@@ -7,19 +7,18 @@ the same document do not cut it again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidTask
-from ..importing import import_object, is_importable
 from ..reading.chunking import Chunks, chunk_document
 from ..reading.document import Document
+from ..reading.load import load_reading_tasks
 from ..reading.task import ReadingTask
 
-_LOADER = "mars_envs.reading.load:load_reading_tasks"
-
-TaskSource = str | Sequence[ReadingTask]
+TaskSource = str | os.PathLike[str] | Sequence[ReadingTask]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +65,7 @@ class ReadingTasks:
     def __init__(self, source: TaskSource, chunking: Chunking) -> None:
         self._source = source
         self._chunking = chunking
-        self._tasks = _load(source)
+        self._tasks: Sequence[ReadingTask] = load_reading_tasks(source)
         if not len(self._tasks):
             raise InvalidTask("there is no task to draw from; give at least one")
         self._known: dict[str, int] = {}
@@ -124,13 +123,3 @@ class ReadingTasks:
 
     def __reduce__(self) -> tuple[Callable[..., ReadingTasks], tuple[Any, ...]]:
         return ReadingTasks, (self._source, self._chunking)
-
-
-def _load(source: TaskSource) -> Sequence[ReadingTask]:
-    if not isinstance(source, str):
-        return source
-    if is_importable(source):
-        tasks: Sequence[ReadingTask] = import_object(source)()
-        return tasks
-    loaded: Sequence[ReadingTask] = import_object(_LOADER)(source)
-    return loaded

@@ -128,6 +128,11 @@ def odd_reader(agent: str, observation: Any, info: Mapping[str, Any], turn: int)
     return sayings[digest[0] % len(sayings)]
 
 
+def odd_partner_reader(observation: Any, info: Mapping[str, Any]) -> str:
+    """Play a partner of `SingleAgentView` in a memory environment as `odd_reader` does."""
+    return odd_reader("", observation, info, 0)
+
+
 _TAG = "<check>{}</check>"
 _SAYINGS: Mapping[str, tuple[str, ...]] = {
     "reader": (
