@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from .errors import InvalidSetting, MarsEnvsError
@@ -17,6 +18,7 @@ from .parallel_memory.settings import memory_settings
 from .parallel_memory.workflow import CallRecord, ExitReason, Speaker, TurnRecord, Workflow
 from .reading.chunking import Align, Chunks, chunk_document
 from .reading.document import Document
+from .reading.files import open_document
 from .reading.quotes import Quote
 
 __all__ = ["AnswerFailed", "Finding", "Progress", "Quote", "Reading", "answer"]
@@ -53,7 +55,7 @@ class Reading:
 
 def answer(
     question: str,
-    document: str | Document,
+    document: str | Document | Path,
     *,
     generate: TextGenerator | None = None,
     speak: Speaker | None = None,
@@ -77,7 +79,7 @@ def answer(
 
     Args:
         question: what to answer.
-        document: its text, or a document.
+        document: its text, a document, or the path of a text, Markdown, HTML or PDF file.
         generate: a function from a prompt to a text, async or not. If it takes a keyword
             `max_tokens`, it is told how long the text should be at most. It is called from
             `concurrency` threads at once; an async one runs in a single event loop.
@@ -98,6 +100,7 @@ def answer(
 
     Raises:
         InvalidSetting: a setting that cannot work, or a generator that gives no text.
+        InvalidTask: a file that cannot be read as a document.
         AnswerFailed: too many calls failed.
 
     Example:
@@ -114,6 +117,8 @@ def answer(
         raise InvalidSetting(
             "give either generate= (from a prompt) or speak= (from an observation)"
         )
+    if isinstance(document, Path):
+        document = open_document(document)
     chunks = chunk_document(document, size=chunk_tokens, align=align, tokenizer=tokenizer)
     workflow = make_workflow(
         method,

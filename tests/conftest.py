@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import hypothesis
 import pytest
@@ -56,3 +59,16 @@ def docker_engine() -> str:
     if os.environ.get("MARS_ENVS_REQUIRE_DOCKER") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def chat_server() -> ModuleType:
+    """The module `chat_server.py`: test folders are no packages, so it is loaded by its path."""
+    place = Path(__file__).with_name("chat_server.py")
+    spec = importlib.util.spec_from_file_location("test_chat_server", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -27,6 +27,7 @@ from .config import (
     SolveConfig,
 )
 from .errors import known_errors
+from .reading_config import ReadConfig
 
 COMMANDS: dict[str, tuple[str, type, str, str]] = {
     # name: module:function, settings, what it does, examples
@@ -35,6 +36,15 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         DemoConfig,
         "Train two tiny coders in one MARS² tree and report what they learned.",
         "mars-envs demo\nmars-envs demo --seed 1 --baseline\nmars-envs demo --resume",
+    ),
+    "read": (
+        "read:read",
+        ReadConfig,
+        "Answer a question about a document of any length, with evidence and its places.\n\n"
+        "exit status: 0; 1 if the model gave no answer; 2 if it could not be reached.",
+        "mars-envs read book.pdf 'Who wrote the notes?' --model http://localhost:8000/v1\n"
+        "mars-envs read notes.md 'Who wrote them?' --model lexical --chunk-tokens 500\n"
+        "mars-envs read page.html 'When?' --model Qwen/Qwen3-0.6B --method recurrent --json",
     ),
     "solve": (
         "solve:solve",
@@ -185,6 +195,10 @@ def _add_settings(parser: ArgumentParser, config_type: type) -> None:
             )
         elif hints[field.name] is bool:
             parser.add_argument(option, action="store_true", help=texts[field.name])
+        elif field.default is dataclasses.MISSING:
+            parser.add_argument(
+                option, type=hints[field.name], required=True, help=texts[field.name]
+            )
         else:
             parser.add_argument(
                 option, type=hints[field.name], default=field.default, help=texts[field.name]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 _END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _QUOTED = re.compile(r'"([^"\n]{8,2000})"|“([^”\n]{8,2000})”|«([^»\n]{8,2000})»')
+_REMARK = re.compile(r"^\[[^\]\n]*\]\s*")
 _MOST_PIECES = 64
 _MOST_WORDS = 400
 _LEAST_LETTERS = 8
@@ -47,7 +48,8 @@ def find_quotes(said: str, text: str, *, offset: int = 0) -> tuple[Quote, ...]:
     found: list[tuple[int, int]] = []
     whole = _find(said, text)
     for piece in [] if whole else _pieces(said):
-        span = _find(piece, text)
+        # A remark in brackets before a passage says where it is from, or about whom.
+        span = _find(piece, text) or _find(_REMARK.sub("", piece), text)
         if span is not None:
             found.append(span)
             continue

@@ -24,6 +24,7 @@ TEXT = "It rained in Olm. The mayor of Olm is\n  Tia Nor. She was born in 1912! 
         ),
         ('The text has "mayor of Olm is Tia" in it.', ["mayor of Olm is\n  Tia"]),
         ("- It rained in Olm.\n- Café Ürün closed.", ["It rained in Olm.", "Café Ürün closed."]),
+        ("[weather] It rained in Olm.", ["It rained in Olm."]),
         ("It rained in Olm. The mayor", ["It rained in Olm. The mayor"]),
         ("Tia governs the town of Olm.", []),
         ("Olm.", []),

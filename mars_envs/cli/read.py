@@ -1,0 +1,185 @@
+"""`mars-envs read`: answer a question about a document, and show where the answer is from."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections import Counter
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import TaskID
+from rich.table import Table
+from rich.text import Text
+
+from ..answer import AnswerFailed, Progress, Reading, answer
+from ..errors import InvalidSetting
+from ..parallel_memory.workflow import Phase
+from ..reading.document import Document, TextDocument
+from ..reading.files import open_document
+from .console import console, progress
+from .reading_config import ReadConfig
+from .reading_models import open_model
+
+_EXITS = {
+    "no_new_evidence": "nobody found anything new",
+    "max_turns": "the last turn allowed",
+    "read_all": "everything was read",
+    "exit_gate": "the reader had seen enough",
+    "backend_error": "too many calls failed",
+}
+_SHOWN = 40
+"""Findings that are shown; the rest is counted. `--json` has all."""
+_LONGEST = 300
+
+
+def read(config: ReadConfig) -> int:
+    """Read, and print what came of it; exit status 1 if the answerer gave no answer."""
+    try:
+        return _read(config)
+    except ImportError as error:  # a part that is not installed; the message names the extra
+        raise InvalidSetting(str(error)) from error
+
+
+def _read(config: ReadConfig) -> int:
+    document = _open(config)
+    model = open_model(
+        config.model,
+        name=config.name,
+        key_env=config.key_env,
+        temperature=config.temperature,
+        seed=config.seed,
+        timeout_s=config.timeout,
+    )
+    out = Console(stderr=True, quiet=True) if config.json else console
+    out.print(
+        f"{config.document}: {len(document):,} characters, "
+        f"{len(document.parts)} parts; {model.label} reads by {config.method}",
+        markup=False,
+    )
+    try:
+        with nullcontext() if config.json else progress() as bar:
+            reading = answer(
+                config.question,
+                document,
+                generate=model.generate,
+                speak=model.speak,
+                failures=model.failures,
+                progress=None if bar is None else _Report(bar),
+                method=config.method,
+                chunk_tokens=config.chunk_tokens,
+                align=config.align,
+                tokenizer=config.tokenizer,
+                prompts=config.prompts,
+                concurrency=config.concurrency,
+                max_turns=config.max_turns,
+                memory_tokens=config.memory_tokens,
+                reply_tokens=config.reply_tokens,
+                answer_tokens=config.reply_tokens,
+                window=config.window,
+            )
+    except AnswerFailed as failed:
+        _print(failed.reading, config, out)
+        raise
+    _print(reading, config, out)
+    return 0 if reading.answer else 1
+
+
+def _open(config: ReadConfig) -> Document:
+    if not config.question.strip():
+        raise InvalidSetting("the question is empty")
+    if config.document == "-":
+        return TextDocument(sys.stdin.read())
+    return open_document(Path(config.document), encoding=config.encoding)
+
+
+class _Report:
+    """Shows how far it is, and a line for every turn that ends."""
+
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
+        self._line: TaskID | None = None
+        self._turn = 0
+
+    def __call__(self, now: Progress) -> None:
+        if self._line is None:
+            self._line = self._bar.add_task("read", total=now.n_chunks, note="")
+        if now.turn != self._turn:
+            self._turn = now.turn
+            self._bar.reset(self._line, total=now.n_chunks, description=f"turn {now.turn}")
+        failed = f"{now.failed} calls failed" if now.failed else ""
+        phase = {Phase.MERGE: "merging", Phase.ANSWER: "answering"}.get(now.phase, "")
+        note = ", ".join(part for part in (phase, failed) if part)
+        self._bar.update(self._line, completed=now.read, note=note)
+        done = now.finished
+        if done is not None:
+            self._bar.console.print(
+                f"turn {done.turn} of at most {now.max_turns}: {len(done.read)} chunks read, "
+                f"something new in {len(done.found)}"
+                + (f", {len(done.failed)} not read" if done.failed else "")
+                + (f", {done.malformed} malformed replies" if done.malformed else "")
+                + f"; memory {done.memory_tokens} tokens"
+                + (" (cut)" if done.memory_cut else "")
+            )
+
+
+def _print(reading: Reading, config: ReadConfig, out: Console) -> None:
+    if config.json:
+        print(json.dumps(_as_json(reading, config), ensure_ascii=False, indent=2))
+        return
+    if reading.evidence:
+        out.print(_evidence(reading))
+    if reading.memory:
+        out.print(Text("memory", style="bold"))
+        out.print(Text(reading.memory), soft_wrap=True)
+    calls = Counter(call.role for call in reading.calls)
+    tokens = sum(call.prompt_tokens for call in reading.calls)
+    written = sum(call.output_tokens for call in reading.calls)
+    out.print(
+        f"{len(reading.turns)} turns, ended because {_EXITS.get(reading.exit_reason, '')}; calls: "
+        + ", ".join(f"{count} {role}" for role, count in calls.items())
+        + f"; {tokens:,} tokens read, {written:,} written",
+        style="dim",
+    )
+    if reading.answer:
+        out.print(Text.assemble(("answer  ", "bold green"), reading.answer), soft_wrap=True)
+    elif reading.exit_reason != "backend_error":
+        out.print(Text("no answer: there is no box in the reply", style="bold red"))
+        out.print(Text(_short(reading.reply)), soft_wrap=True)
+
+
+def _evidence(reading: Reading) -> Table:
+    table = Table("turn", "chunk", "characters", "where", "evidence", title="evidence")
+    for finding in reading.evidence[:_SHOWN]:
+        # What is quoted word for word is shown as the document has it, with its own place.
+        shown = [(quote.start, quote.end, quote.text) for quote in finding.quotes] or [
+            (finding.start, finding.end, finding.text)
+        ]
+        for start, end, text in shown:
+            table.add_row(
+                str(finding.turn),
+                f"{finding.chunk + 1}/{reading.n_chunks}",
+                f"{start}-{end}",
+                Text(", ".join(finding.parts)),
+                Text(_short(text)),
+            )
+    if len(reading.evidence) > _SHOWN:
+        table.caption = f"and {len(reading.evidence) - _SHOWN} more; --json has all"
+    return table
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"
+
+
+def _as_json(reading: Reading, config: ReadConfig) -> dict[str, Any]:
+    found = dataclasses.asdict(reading)
+    # What readers said stands in the evidence already.
+    for turn in found["turns"]:
+        del turn["notes"]
+    return {"document": config.document, "model": config.model, **found}

@@ -1,0 +1,238 @@
+"""`mars-envs read`: from a file and a question to an answer, its evidence and their places."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from mars_envs.cli import main
+from mars_envs.parallel_memory.methods import METHODS
+
+FILLER = "Nothing much happened in the valley that year. "
+FIRST, SECOND = "The mayor of Olm is Tia Nor.", "The dog of Tia Nor is called Rex."
+TEXT = FILLER * 20 + SECOND + " " + FILLER * 20 + FIRST + " " + FILLER * 20
+QUESTION = "What is the dog of the mayor of Olm called?"
+
+Server = Any
+
+
+@pytest.fixture
+def server(chat_server: ModuleType) -> Iterator[Server]:
+    pytest.importorskip("httpx")
+    with chat_server.Server() as server:
+        server.answer = lambda body, number: reply(body)
+        yield server
+
+
+def reply(body: dict[str, Any]) -> tuple[int, Any, dict[str, str]]:
+    """A model in one rule: it copies the passages that it is shown, and knows one answer."""
+    prompt = body["messages"][0]["content"]
+    shown = [passage for passage in (FIRST, SECOND) if passage in prompt]
+    text = f"<check>{'yes' if shown else 'no'}</check> {' '.join(shown)} \\boxed{{Rex}}"
+    return 200, {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}, {}
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Path:
+    path = tmp_path / "olm.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def read(*words: object) -> int:
+    return main(["read", *map(str, words), "--chunk-tokens", "60"])
+
+
+def found(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return result
+
+
+def test_a_model_behind_an_address_reads_and_its_evidence_has_places(
+    server: Server,
+    document: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MY_KEY", "secret")
+    assert read(document, QUESTION, "--model", server.url, "--key-env", "MY_KEY", "--json") == 0
+    told = found(capsys)
+    assert told["answer"] == "Rex"
+    quotes = [quote for one in told["evidence"] for quote in one["quotes"]]
+    places = {(TEXT.index(passage), passage) for passage in (FIRST, SECOND)}
+    assert places == {(quote["start"], quote["text"]) for quote in quotes}
+    assert {body["model"] for body in server.asked} == {"the-model"}
+    assert {body["temperature"] for body in server.asked} == {0.0}
+    assert {headers["Authorization"] for headers in server.headers} == {"Bearer secret"}
+    assert "secret" not in json.dumps(told)
+    assert len(server.asked) == len(told["calls"])
+
+
+def test_progress_evidence_memory_and_answer_are_shown(
+    server: Server, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert read(document, QUESTION, "--model", server.url, "--name", "m", "--max-turns", 2) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "turn 1 of at most 2" in shown
+    assert "something new in 2" in shown
+    assert "turn 2 of at most 2" in shown
+    assert f"{TEXT.index(FIRST)}-{TEXT.index(FIRST) + len(FIRST)}" in shown
+    assert "memory" in shown
+    assert "answer Rex" in shown
+    assert server.asked[0]["model"] == "m"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_agent_without_a_model_reads_by_every_method(
+    method: str, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if method == "retrieval":
+        pytest.importorskip("bm25s")
+    code = read(document, QUESTION, "--model", "lexical", "--method", method, "--json")
+    told = found(capsys)
+    assert told["method"] == method
+    assert code == (0 if told["answer"] else 1)
+    assert told["calls"][-1]["role"] == "answerer"
+
+
+def test_a_server_that_fails_on_every_third_call_is_outlived(
+    server: Server,
+    document: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trainers.policies.chat.LONGEST_DELAY_S", 0.0)
+    failures = [(500, {}, {}), (429, {}, {"Retry-After": "0"}), (200, b"{", {})]
+    server.answer = lambda body, number: (
+        failures[number % len(failures)] if number % 3 == 0 else reply(body)
+    )
+    assert read(document, QUESTION, "--model", server.url, "--json") == 0
+    told = found(capsys)
+    assert told["answer"] == "Rex"
+    assert {call["status"] for call in told["calls"]} == {"yes", "no", "done"}
+
+
+def test_a_server_that_is_down_is_a_message_with_what_was_read_and_no_answer(
+    server: Server,
+    document: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trainers.policies.chat.LONGEST_DELAY_S", 0.0)
+    monkeypatch.setattr("mars_envs.parallel_memory.drive.LONGEST_DELAY_S", 0.0)
+    server.answer = lambda body, number: (503, {"error": "loading"}, {})
+    assert read(document, QUESTION, "--model", server.url, "--concurrency", 1) == 2
+    shown = capsys.readouterr()
+    assert "calls failed, which is too many to answer" in shown.err
+    assert "HTTP 503" in shown.err
+    assert "answer " not in shown.out
+    assert "Traceback" not in shown.err
+
+
+def test_an_answer_without_a_box_is_none(
+    server: Server, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choice = {"message": {"content": "<check>no</check> Rex, I think."}, "finish_reason": "stop"}
+    server.answer = lambda body, number: (200, {"choices": [choice]}, {})
+    assert read(document, QUESTION, "--model", server.url) == 1
+    shown = capsys.readouterr().out
+    assert "no answer: there is no box in the reply" in shown
+    assert "Rex, I think." in shown
+
+
+def test_a_hugging_face_model_reads(
+    tmp_path: Path, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    words = {word: number for number, word in enumerate(["<unk>", "<end>", "yes", "no"])}
+    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=inner, unk_token="<unk>", eos_token="<end>", pad_token="<end>"
+    )
+    config = transformers.LlamaConfig(
+        vocab_size=len(words),
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        max_position_embeddings=2048,
+        eos_token_id=1,
+    )
+    folder = tmp_path / "model"
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    options = ["--json", "--reply-tokens", 4, "--max-turns", 1, "--memory-tokens", 8]
+    assert read(document, QUESTION, "--model", folder, *options) == 1  # it says nothing of use
+    told = found(capsys)
+    assert (told["answer"], told["exit_reason"]) == ("", "max_turns")
+
+
+def test_text_is_read_from_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(TEXT))
+    read("-", QUESTION, "--model", "lexical", "--json")
+    told = found(capsys)
+    assert told["n_chunks"] > 5
+
+
+@pytest.mark.parametrize("text", ["", " \n\n"])
+def test_a_document_without_text_is_answered_from_nothing(
+    text: str, server: Server, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document.write_text(text)
+    assert read(document, QUESTION, "--model", server.url, "--json") == 0
+    told = found(capsys)
+    assert (told["answer"], told["memory"], told["evidence"]) == ("Rex", "", [])
+
+
+def test_pages_and_sections_are_named(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "olm.md"
+    path.write_text(f"# Animals\n\n{FILLER * 9}{SECOND}\n\n# Town\n\n{FILLER * 9}{FIRST}\n")
+    assert read(path, QUESTION, "--model", server.url, "--json", "--max-turns", 1) == 0
+    told = found(capsys)
+    assert {(one["quotes"][0]["text"], *one["parts"]) for one in told["evidence"]} == {
+        (FIRST, "Town"),
+        (SECOND, "Animals"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["missing.txt", "Who?", "--model", "lexical"], "missing.txt"),
+        (["olm.txt", " ", "--model", "lexical"], "the question is empty"),
+        (["olm.txt", "Who?", "--model", "no/such/folder"], "no model folder"),
+        (["olm.txt", "Who?", "--model", "http://"], "expected an address"),
+        (["olm.txt", "Who?", "--model", "lexical", "--prompts", "x"], "unknown prompts 'x'"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line(
+    options: list[str],
+    message: str,
+    document: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(document.parent)
+    assert read(*options) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("mars-envs: ")
+    assert message in shown
+    assert len(shown.splitlines()) == 1
+
+
+def test_a_model_has_to_be_named(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read(document, QUESTION)
+    assert "model" in capsys.readouterr().err
