@@ -133,6 +133,8 @@ class CallLoop(ABC):
         self._open: dict[int, Request] = {}
         self._again: list[Request] = []
         self._given_up = 0
+        bound = self.settings.max_failures
+        self._max_failures = max(8, len(chunks) // 2) if bound is None else bound
 
     @property
     def phase(self) -> Phase:
@@ -236,7 +238,7 @@ class CallLoop(ABC):
             else:
                 self._given_up += 1
                 spared = self._spare(request)
-                if not spared or self._given_up > self.settings.max_failures:
+                if not spared or self._given_up > self._max_failures:
                     self._end("backend_error")
         self._settle()
 

@@ -33,7 +33,7 @@ _LEAST: Mapping[str, int] = {
     "retries": 0,
     "max_failures": 0,
 }
-_OPTIONAL: Final = {"window", "max_notes"}
+_OPTIONAL: Final = {"window", "max_notes", "max_failures"}
 
 
 def _whole_number(name: str, value: Any, least: int) -> int:
@@ -105,9 +105,10 @@ class MemorySettings:
     the same."""
     retries: int = 2
     """How often a failed call is asked again within its turn before it is given up."""
-    max_failures: int = 64
+    max_failures: int | None = None
     """The most reads of an episode that may be given up; one more ends it as `backend_error`. So
-    does any other call that is given up: nothing can stand for a merge or an answer."""
+    does any other call that is given up: nothing can stand for a merge or an answer. None: half as
+    many as there are chunks, and at least 8."""
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
