@@ -110,12 +110,14 @@ def test_a_server_that_fails_on_every_third_call_is_outlived(
     monkeypatch.setattr("trainers.policies.chat.LONGEST_DELAY_S", 0.0)
     failures = [(500, {}, {}), (429, {}, {"Retry-After": "0"}), (200, b"{", {})]
     server.answer = lambda body, number: (
-        failures[number % len(failures)] if number % 3 == 0 else reply(body)
+        failures[number // 3 % len(failures)] if number % 3 == 0 else reply(body)
     )
-    assert read(document, QUESTION, "--model", server.url, "--json") == 0
+    options = ["--model", server.url, "--concurrency", 1, "--json"]
+    assert read(document, QUESTION, *options) == 0
     told = found(capsys)
     assert told["answer"] == "Rex"
     assert {call["status"] for call in told["calls"]} == {"yes", "no", "done"}
+    assert len(server.asked) > 1.4 * len(told["calls"])
 
 
 def test_a_server_that_is_down_is_a_message_with_what_was_read_and_no_answer(
