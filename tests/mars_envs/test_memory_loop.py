@@ -275,10 +275,10 @@ def test_a_backend_that_fails_on_every_third_call_is_asked_again(n: int) -> None
             raise ConnectionError("reset by peer")
         return by_words(view)
 
-    chunks = chunk_document(" ".join(f"chunk{i}" for i in range(n)), size=1)
+    chunks = chunk_document(" ".join(f"chunk{i:03}" for i in range(n)), size=1)
     loop = play(MemoryLoop("Who?", chunks), speak, failures=(ConnectionError,))
     assert loop.exit_reason in ("no_new_evidence", "max_turns")
-    everything = [f"chunk{i}" for i in range(n)]
+    everything = [f"chunk{i:03}" for i in range(n)]
     assert sorted(loop.answer.split()) == sorted(everything), "every chunk was read in the end"
     attempts = sum(record.status == "error" for record in loop.calls)
     assert attempts == len(loop.calls) // 3
