@@ -29,6 +29,8 @@ from .workflow import Speaker
 UNKNOWN = "unknown"
 """What speakers answer who do not know."""
 
+_FORGOTTEN = "(nothing is left)"
+
 
 def oracle(
     task: ReadingTask,
@@ -156,12 +158,14 @@ class _Oracle:
     def _memory(self, view: Mapping[str, Any], *texts: str) -> str:
         """Put texts to what is kept of the memory, as lines, the evidence first, each once."""
         old = [line for line in map(_line, view["memory"].splitlines()) if self._kept(line, view)]
+        old = [line for line in old if line != _FORGOTTEN]
         new = [_line(line) for text in texts for line in text.splitlines()]
         lines = dict.fromkeys((*old, *new))
         everything = "\n".join(lines)
         evidence = dict.fromkeys(text for _, text, _ in self._evidence if text in everything)
         others = [line for line in lines if line and line not in evidence]
-        return "\n".join((*evidence, *others))
+        # An empty reply would leave the old memory as it is.
+        return "\n".join((*evidence, *others)) or (_FORGOTTEN if view["memory"] else "")
 
     def _kept(self, line: str, view: Mapping[str, Any]) -> bool:
         return not self.forget or self._drawn(f"forget {line}", view) >= self.forget

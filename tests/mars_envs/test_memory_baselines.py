@@ -195,6 +195,25 @@ def test_how_many_passes_a_chain_takes_is_one_and_each_step_back_in_the_document
         assert solved == [passes >= needed for passes in range(1, 5)]
 
 
+def test_what_is_rewritten_with_every_chunk_may_be_forgotten_with_every_chunk() -> None:
+    task, chunks = chain([0], fillers=24)
+    ((place, *_),) = chunks_holding(chunks, task.evidence)
+
+    def kept(method: str, seeds: int) -> float:
+        right = 0
+        for seed in range(seeds):
+            workflow = make_workflow(method, task.question, chunks, prompts="compact")
+            right += play(workflow, oracle(task, forget=0.05, seed=seed)).answer == "n1"
+        return right / seeds
+
+    expected = 0.95 ** (len(chunks) - 1 - place)
+    assert 0.3 < expected < 0.7
+    four_errors = 4 * (expected * (1 - expected) / 150) ** 0.5
+    assert kept("recurrent", 150) == pytest.approx(expected, abs=four_errors)
+    # Neither rewrites a memory to which nothing is added.
+    assert kept("pi_mem", 10) == kept("gated", 10) == 1.0
+
+
 # Gated.
 
 
