@@ -427,7 +427,7 @@ BAD = [
     ({"tokens": "many"}, "needs a whole number"),
     ({"split": "test"}, "split is one of train"),
     ({"hops": 3}, "kg2 has no 'hops'"),
-    ({"speed": 3}, "no option 'speed'"),
+    ({"speed": 3}, "no option 'speed' here; there are tokens"),
     ({"placement": "same"}, "needs chunk_tokens"),
     ({"depths": "0.5,1.5"}, "depths are from 0 to 1"),
     ({"depths": "0.5,x"}, "numbers with commas"),

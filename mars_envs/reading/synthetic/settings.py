@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import unquote
 
 from ...errors import InvalidSetting
 from .grammar import Style
@@ -74,36 +72,23 @@ class SyntheticSettings:
     """`overwrite`: older revisions of what is asked for."""
 
     def __post_init__(self) -> None:
-        for name, least, most in (
-            ("tokens", 64, LONGEST),
-            ("n", 1, None),
-            ("sentences", 1, 8),
-            ("decoys", 0, 16),
-            ("chunk_tokens", 16, None),
-            ("hops", 1, 16),
-            ("queries", 1, 16),
-            ("values", 1, 16),
-            ("matches", 1, 256),
-            ("revisions", 0, 16),
-        ):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not whole or value < least or (most is not None and value > most):
-                limits = f"at least {least}" if most is None else f"from {least} to {most}"
-                raise InvalidSetting(f"{name} is a whole number {limits}, got {value!r}")
-        hints = typing.get_type_hints(SyntheticSettings)
-        for name in ("split", "style", "placement", "order"):
-            choices = typing.get_args(hints[name])
-            if getattr(self, name) not in choices:
-                raise InvalidSetting(
-                    f"{name} is one of {', '.join(choices)}, got {getattr(self, name)!r}"
-                )
+        check_numbers(
+            self,
+            tokens=(64, LONGEST),
+            n=(1, None),
+            sentences=(1, 8),
+            decoys=(0, 16),
+            chunk_tokens=(16, None),
+            hops=(1, 16),
+            queries=(1, 16),
+            values=(1, 16),
+            matches=(1, 256),
+            revisions=(0, 16),
+        )
+        check_choices(self, "split", "style", "placement", "order")
         if self.placement == "same" and self.chunk_tokens is None:
             raise InvalidSetting("placement='same' needs chunk_tokens: the size of that chunk")
-        if self.depths is not None and not all(0 <= depth <= 1 for depth in self.depths):
-            raise InvalidSetting(f"depths are from 0 to 1, got {self.depths}")
+        check_depths(self.depths)
 
     @property
     def name_split(self) -> NameSplit:
@@ -116,33 +101,77 @@ class SyntheticSettings:
         return self.split in ("held_out", "held_out_templates")
 
 
-def settings_from(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of `SyntheticSettings` with words, as a command line has them, made values.
+def check_numbers(settings: Any, **limits: tuple[int, int | None]) -> None:
+    """Make sure that settings are whole numbers within limits, or None.
 
-    `depths` are separated by commas.
+    Raises:
+        InvalidSetting: one is not.
+    """
+    for name, (least, most) in limits.items():
+        value = getattr(settings, name)
+        if value is None:
+            continue
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or value < least or (most is not None and value > most):
+            says = f"at least {least}" if most is None else f"from {least} to {most}"
+            raise InvalidSetting(f"{name} is a whole number {says}, got {value!r}")
+
+
+def check_choices(settings: Any, *names: str) -> None:
+    """Make sure that settings are among the words of their types.
+
+    Raises:
+        InvalidSetting: one is not.
+    """
+    hints = typing.get_type_hints(type(settings))
+    for name in names:
+        choices, value = typing.get_args(hints[name]), getattr(settings, name)
+        if value not in choices:
+            raise InvalidSetting(f"{name} is one of {', '.join(choices)}, got {value!r}")
+
+
+def check_depths(depths: tuple[float, ...] | None) -> None:
+    """Make sure that depths are shares.
+
+    Raises:
+        InvalidSetting: one is not.
+    """
+    if depths is not None and not all(0 <= depth <= 1 for depth in depths):
+        raise InvalidSetting(f"depths are from 0 to 1, got {depths}")
+
+
+def settings_from(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of settings with words, as a command line has them, made values.
+
+    Several numbers are separated by commas.
+
+    Args:
+        kind: the dataclass of the settings.
+        options: by name.
 
     Raises:
         InvalidSetting: an option is unknown, or a word is not a value of it.
     """
-    hints = typing.get_type_hints(SyntheticSettings)
+    hints = typing.get_type_hints(kind)
     result = {}
     for name, value in options.items():
         if name not in hints:
-            known = ", ".join(field.name for field in dataclasses.fields(SyntheticSettings))
-            raise InvalidSetting(f"synthetic tasks have no option {name!r}; they have {known}")
+            raise InvalidSetting(f"no option {name!r} here; there are {', '.join(hints)}")
         result[name] = _value(name, value, hints[name]) if isinstance(value, str) else value
     return result
 
 
 def _value(name: str, word: str, hint: Any) -> Any:
-    word = unquote(word)
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     try:
         if int in kinds:
             return int(word)
-        if name == "depths":
+        if float in kinds:
+            return float(word)
+        if tuple[float, ...] in kinds:
             return tuple(float(part) for part in word.split(","))
     except ValueError as error:
-        kind = "a whole number" if int in kinds else "numbers with commas between them"
+        kind = "numbers with commas between them"
+        kind = "a whole number" if int in kinds else "a number" if float in kinds else kind
         raise InvalidSetting(f"{name} needs {kind}, got {word!r}") from error
     return word

@@ -1,0 +1,428 @@
+"""RULER's synthetic tasks, generated offline: needles in a haystack, variable tracking, words.
+
+The tasks are those of RULER (Hsieh et al. 2024): `niah` in its eight variants, `vt` with one chain
+of four copies, `fwe` with words of a Zipf law. Two things differ. RULER takes essays from the
+internet for a haystack: here that is prose of the synthetic tasks' grammar, or a file of yours.
+And a text holds no instruction: the question stands apart from the document.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import random
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidSetting
+from .haystacks import (
+    NOISE,
+    Generated,
+    Lines,
+    SecretKind,
+    Secrets,
+    file_text,
+    grammar_text,
+)
+from .synthetic.assemble import Special, assemble
+from .synthetic.lazy import SyntheticTasks
+from .synthetic.placement import Wish
+from .synthetic.settings import (
+    LONGEST,
+    Order,
+    check_choices,
+    check_depths,
+    check_numbers,
+    settings_from,
+)
+from .synthetic.text import Distractors
+from .task import ReadingTask
+
+DEPTHS: Final = 40
+"""Needles stand at as many evenly spaced places, from the start to the end."""
+
+FILE: Final = "file:"
+_WORDS_OF_LINE: Final = 16
+_LETTERS: Final = 6
+_ASKED_WORDS: Final = 3
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulerSettings:
+    """Settings of a generator of RULER's tasks.
+
+    Raises:
+        InvalidSetting: one of them has a value that it cannot have.
+    """
+
+    tokens: int = 8_000
+    """Tokens of a document."""
+    n: int = 100
+    """Tasks."""
+    seed: int = 0
+    """Tasks of another seed are other tasks."""
+    tokenizer: Any = "words"
+    """Whose tokens are counted: exactly those of "words", to 1 % those of any other."""
+    haystack: str = "repeat"
+    """`repeat`: five short sentences over and over; `needles`: other needles; `grammar`: prose of
+    the synthetic tasks, where RULER has essays; `file:PATH`: the lines of a text file."""
+    keys: int = 1
+    """`niah`: keys in the text."""
+    values: int = 1
+    """`niah`: values that each key has."""
+    queries: int = 1
+    """`niah`: keys that are asked for."""
+    key_type: SecretKind = "words"
+    """`niah`: what keys are."""
+    value_type: SecretKind = "numbers"
+    """`niah`: what values are."""
+    depths: tuple[float, ...] | None = None
+    """`niah`, `vt`: where the evidence stands, 0 the start and 1 the end; None: any of 40 places
+    (`vt`: anywhere)."""
+    hops: int = 4
+    """`vt`: copies in a chain; it has one variable more."""
+    chains: int = 1
+    """`vt`: chains; one is asked for."""
+    order: Order = "forward"
+    """`vt`: of the chain."""
+    alpha: float = 2.0
+    """`fwe`: the exponent of the Zipf law; the larger, the easier."""
+    words: int = 1_000
+    """`fwe`: of the vocabulary."""
+
+    def __post_init__(self) -> None:
+        check_numbers(
+            self,
+            tokens=(64, LONGEST),
+            n=(1, None),
+            keys=(1, 64),
+            values=(1, 16),
+            queries=(1, 64),
+            hops=(0, 64),
+            chains=(1, 16),
+            words=(8, 100_000),
+        )
+        check_choices(self, "key_type", "value_type", "order")
+        check_depths(self.depths)
+        if self.queries > self.keys:
+            raise InvalidSetting(f"{self.queries} queries need as many keys, there are {self.keys}")
+        if not 1.1 <= self.alpha <= 8:
+            raise InvalidSetting(f"alpha is from 1.1 to 8, got {self.alpha}")
+        known = ("repeat", "needles", "grammar")
+        if self.haystack not in known and not self.haystack.startswith(FILE):
+            raise InvalidSetting(
+                f"haystack is {', '.join(known)} or {FILE}PATH, got {self.haystack!r}"
+            )
+
+
+_ESSAY: Final = {"haystack": "grammar"}
+
+RULER_TASKS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "niah": {},
+        "niah_single_1": {},
+        "niah_single_2": _ESSAY,
+        "niah_single_3": {**_ESSAY, "value_type": "uuids"},
+        "niah_multikey_1": {**_ESSAY, "keys": 4},
+        "niah_multikey_2": {"haystack": "needles"},
+        "niah_multikey_3": {"haystack": "needles", "key_type": "uuids", "value_type": "uuids"},
+        "niah_multivalue": {**_ESSAY, "values": 4},
+        "niah_multiquery": {**_ESSAY, "keys": 4, "queries": 4},
+        "vt": {},
+        "fwe": {},
+    }
+)
+"""The tasks by name, and the settings that make them."""
+
+_OPTIONS: Final = {
+    "niah": ("haystack", "keys", "values", "queries", "key_type", "value_type", "depths"),
+    "vt": ("haystack", "hops", "chains", "order", "depths"),
+    "fwe": ("alpha", "words"),
+}
+_COMMON: Final = ("tokens", "n", "seed", "tokenizer")
+
+
+@dataclass(frozen=True, slots=True)
+class RulerRecipe:
+    """How the tasks of a generator are built.
+
+    Args:
+        name: of `RULER_TASKS`.
+        settings: of all tasks.
+    """
+
+    name: str
+    settings: RulerSettings
+
+    @property
+    def tokens(self) -> int:
+        """Of every document."""
+        return self.settings.tokens
+
+    @property
+    def tokenizer(self) -> Any:
+        """Counts them."""
+        return self.settings.tokenizer
+
+    def task_id(self, index: int) -> str:
+        """Return the name of a task."""
+        return f"ruler-{self.name}-{self.settings.seed}-{index}"
+
+    def build(self, index: int, words: int, ratio: float) -> ReadingTask:
+        """Build a task with a document of so many words."""
+        make = {"vt": _vt, "fwe": _fwe}.get(self.name, _niah)
+        return make(self, self.task_id(index), words)
+
+    def sample(self, words: int) -> ReadingTask:
+        """Build a task to measure its words."""
+        return self.build(0, words, 1.0)
+
+
+def ruler_tasks(name: str, **options: Any) -> SyntheticTasks:
+    """Return tasks like those of RULER.
+
+    Args:
+        name: one of `RULER_TASKS`; `niah` is any of its kind, by options.
+        options: see `RulerSettings`; words, as from a command line, are taken for values.
+
+    Raises:
+        InvalidSetting: no such task or option, or a value that it cannot have.
+
+    Example:
+        >>> task = ruler_tasks("niah_multiquery", tokens=2000, n=1)[0]
+        >>> len(task.answers), task.match, task.document.tokens
+        (4, 'all', 2000)
+    """
+    if name not in RULER_TASKS:
+        raise InvalidSetting(f"no task {name!r} of RULER here; there are {', '.join(RULER_TASKS)}")
+    given = settings_from(RulerSettings, options)
+    known = (*_COMMON, *_OPTIONS[name.partition("_")[0]])
+    for option in given:
+        if option not in known:
+            raise InvalidSetting(f"{name} has no {option!r}; it has {', '.join(known)}")
+    said = {key: value for key, value in given.items() if value is not None}
+    settings = RulerSettings(**{**RULER_TASKS[name], **said})
+    return SyntheticTasks(RulerRecipe(name, settings), range(settings.n))
+
+
+def _niah(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
+    settings = recipe.settings
+    draw = _random(task_id)
+    keys, values = Secrets(settings.key_type), Secrets(settings.value_type)
+    chosen = _sample(draw, keys, settings.keys)
+    secrets = values.words(
+        np.array(_sample(draw, values, settings.keys * settings.values), np.int64)
+    )
+    names = keys.words(np.array(chosen, np.int64))
+    asked = sorted(draw.sample(range(settings.keys), settings.queries))
+    needles: list[Special] = []
+    answers: list[str] = []
+    for number, name in enumerate(names):
+        for nth in range(settings.values):
+            value = secrets[number * settings.values + nth]
+            hop = len(answers) if number in asked else None
+            text = _needle(settings.value_type, name, value)
+            needles.append(_line(text, hop, name))
+            if hop is not None:
+                answers.append(value)
+    depths = settings.depths
+    if depths is None:
+        depths = tuple(draw.randrange(DEPTHS) / (DEPTHS - 1) for _ in answers)
+    haystack = _haystack(settings, task_id, tuple(chosen))
+    wish = Wish(placement="any", order="random", chunk=None, depths=depths)
+    document, evidence = assemble(needles, haystack, words, wish, draw)
+    *first, last = (names[number] for number in asked)
+    listed = f"{', '.join(first)} and {last}" if first else last
+    ask = "What is the" if len(answers) == 1 else "What are all the"
+    what = settings.value_type[:-1] if len(answers) == 1 else settings.value_type
+    return ReadingTask(
+        task_id=task_id,
+        question=f"{ask} special magic {what} for {listed} in the text?",
+        document=document,
+        answers=tuple(answers),
+        match="any" if len(answers) == 1 else "all",
+        evidence=evidence,
+        hops=1,
+        kind=recipe.name,
+        source=_source(recipe),
+    )
+
+
+def _vt(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
+    settings = recipe.settings
+    draw = _random(task_id)
+    length = settings.hops + 1
+    names = _distinct(
+        settings.chains * length, lambda: "".join(draw.choices(string.ascii_uppercase, k=5))
+    )
+    values = _distinct(settings.chains, lambda: str(draw.randint(10_000, 99_999)))
+    specials = []
+    for number, value in enumerate(values):
+        chain = names[number * length : (number + 1) * length]
+        sources = [value, *chain]
+        for hop, (name, source) in enumerate(zip(chain, sources, strict=False)):
+            text = f"VAR {name} = {source}" if hop == 0 else f"VAR {name} = VAR {source}"
+            specials.append(_line(text, hop if number == 0 else None, source))
+    haystack = _haystack(settings, task_id, ())
+    wish = Wish(placement="any", order=settings.order, chunk=None, depths=settings.depths)
+    document, evidence = assemble(specials, haystack, words, wish, draw)
+    return ReadingTask(
+        task_id=task_id,
+        question=f"Which variables are assigned the value {values[0]} in the text? List all.",
+        document=document,
+        answers=tuple(names[:length]),
+        match="all",
+        evidence=evidence,
+        hops=length,
+        kind=recipe.name,
+        source=_source(recipe),
+    )
+
+
+def _fwe(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
+    settings = recipe.settings
+    for attempt in range(100):
+        seed = f"{task_id}|{attempt}"
+        law = CodedWords(seed, settings.words, settings.alpha)
+        haystack = Generated(seed, law.lines, _WORDS_OF_LINE)
+        # From the bits that the haystack is written from: counted without being written.
+        counts = np.zeros(settings.words, np.int64)
+        left, block = words, 0
+        while left > 0:
+            ids = law.ids(haystack.bits_of(block)).ravel()[:left]
+            counts += np.bincount(ids, minlength=settings.words)
+            left, block = left - len(ids), block + 1
+        order = np.argsort(-counts, kind="stable")
+        if (np.diff(counts[order[: _ASKED_WORDS + 1]]) < 0).all():
+            break
+    else:
+        raise InvalidSetting(f"{words} words do not have {_ASKED_WORDS} most frequent ones")
+    document, _ = assemble([], haystack, words, _ANYWHERE, _random(task_id))
+    return ReadingTask(
+        task_id=task_id,
+        question=f"Which {_ASKED_WORDS} words are the most frequent in the coded text?",
+        document=document,
+        answers=tuple(law.vocabulary[i] for i in order[:_ASKED_WORDS].tolist()),
+        match="all",
+        kind=recipe.name,
+        source=_source(recipe),
+    )
+
+
+@dataclass(frozen=True)
+class CodedWords:
+    """Words without meaning, the k-th of them as frequent as k ** -alpha.
+
+    Args:
+        seed: of the vocabulary.
+        size: of it.
+        alpha: see there.
+    """
+
+    seed: str
+    size: int
+    alpha: float
+
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Words of six letters, from the most frequent one."""
+        draw = _random(f"{self.seed}|vocabulary")
+        letters = string.ascii_lowercase
+        return tuple(_distinct(self.size, lambda: "".join(draw.choices(letters, k=_LETTERS))))
+
+    def ids(self, bits: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the number of a word for each number below 2**64."""
+        shares = (bits >> np.uint64(11)) / np.float64(1 << 53)
+        found = np.searchsorted(self._rising, shares, side="right")
+        return np.minimum(found, self.size - 1).astype(np.int64)
+
+    def lines(self, bits: NDArray[np.uint64]) -> list[str]:
+        """Return lines of words, one for each row of bits."""
+        return [" ".join([self.vocabulary[i] for i in row]) for row in self.ids(bits).tolist()]
+
+    @cached_property
+    def _rising(self) -> NDArray[np.float64]:
+        weights = np.arange(1, self.size + 1, dtype=np.float64) ** -self.alpha
+        rising: NDArray[np.float64] = np.cumsum(weights) / weights.sum()
+        return rising
+
+
+@dataclass(frozen=True)
+class Needles:
+    """Writes other needles.
+
+    Args:
+        keys: what they are about.
+        values: what they say of it.
+        kind: what values are.
+    """
+
+    keys: Secrets
+    values: Secrets
+    kind: SecretKind
+
+    def lines(self, bits: NDArray[np.uint64]) -> list[str]:
+        """Return a needle for each row of two numbers."""
+        names, values = self.keys.drawn(bits[:, 0]), self.values.drawn(bits[:, 1])
+        return [_needle(self.kind, n, v) for n, v in zip(names, values, strict=True)]
+
+
+_ANYWHERE: Final = Wish(placement="any", order="random", chunk=None, depths=None)
+
+
+def _needle(kind: SecretKind, key: str, value: str) -> str:
+    return f"One of the special magic {kind} for {key} is: {value}."
+
+
+def _line(text: str, hop: int | None, trigger: str) -> Special:
+    if hop is None:
+        return Special(text=f"{text}\n")
+    return Special(text=f"{text}\n", hop=hop, span=(0, len(text)), triggers=(trigger,))
+
+
+def _haystack(settings: RulerSettings, task_id: str, taken: tuple[int, ...]) -> Distractors:
+    if settings.haystack == "repeat":
+        return Lines(NOISE)
+    if settings.haystack == "grammar":
+        return grammar_text(task_id)
+    if settings.haystack.startswith(FILE):
+        return file_text(settings.haystack.removeprefix(FILE))
+    keys, values = Secrets(settings.key_type, taken), Secrets(settings.value_type)
+    return Generated(f"{task_id}|needles", Needles(keys, values, settings.value_type).lines, 2)
+
+
+def _sample(draw: random.Random, secrets: Secrets, count: int) -> list[int]:
+    """Return numbers of different secrets, none of them barred."""
+    return _distinct(count, lambda: draw.randrange(secrets.size), secrets.barred)
+
+
+def _distinct(count: int, make: Callable[[], Item], barred: Sequence[Item] = ()) -> list[Item]:
+    """Return so many different things."""
+    found: dict[Item, None] = {}
+    while len(found) < count:
+        one = make()
+        if one not in barred:
+            found[one] = None
+    return list(found)
+
+
+def _random(seed: str) -> random.Random:
+    return random.Random(hashlib.sha256(seed.encode()).digest())
+
+
+def _source(recipe: RulerRecipe) -> dict[str, str]:
+    settings = dataclasses.asdict(recipe.settings)
+    return {
+        "data": "RULER, generated",
+        "seed": str(settings["seed"]),
+        "haystack": "words" if recipe.name == "fwe" else settings["haystack"],
+    }
