@@ -25,7 +25,8 @@ class ReadConfig:
     Hub name of a Hugging Face model, or `lexical`, an agent that goes by words alone and needs no
     model."""
     name: str | None = None
-    """The model's name on the server; default: the only one that it serves."""
+    """The model's name on the server (the same as ADDRESS#NAME); default: the only one that it
+    serves."""
     key_env: str = "OPENAI_API_KEY"
     """The environment variable that holds the server's key; none is sent where it is not set."""
     method: Method = "pi_mem"

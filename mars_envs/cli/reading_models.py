@@ -38,9 +38,9 @@ def open_model(
     """Return who is meant by `spec`.
 
     Args:
-        spec: "lexical"; the address of an OpenAI-compatible server; or a folder or Hub name of a
-            Hugging Face model, perhaps with "hf:" before it.
-        name: the model's name on a server.
+        spec: "lexical"; the address of an OpenAI-compatible server, perhaps with "#MODEL" behind
+            it; or a folder or Hub name of a Hugging Face model, perhaps with "hf:" before it.
+        name: the model's name on a server, where `spec` does not say it.
         key_env: the environment variable that holds the server's key.
         temperature: of a model.
         seed: of a model; with the prompt it decides what is drawn.
@@ -55,9 +55,12 @@ def open_model(
     if spec.startswith(("http://", "https://")):
         from trainers.policies.chat import ChatPolicy
 
+        url, _, model = spec.partition("#")
         key = os.environ.get(key_env) or None
         # Few tries: whoever drives a workflow asks again for what failed.
-        policy: Policy = ChatPolicy(spec, model=name, key=key, timeout_s=timeout_s, retries=2)
+        policy: Policy = ChatPolicy(
+            url, model=model or name, key=key, timeout_s=timeout_s, retries=2
+        )
         return _of_policy(spec, policy, temperature, seed)
     place = spec.removeprefix("hf:")
     return _of_policy(Path(place).name or place, _hugging_face(place), temperature, seed)

@@ -86,6 +86,8 @@ def test_progress_evidence_memory_and_answer_are_shown(
     assert "memory" in shown
     assert "answer Rex" in shown
     assert server.asked[0]["model"] == "m"
+    assert read(document, QUESTION, "--model", f"{server.url}#other", "--max-turns", 1) == 0
+    assert server.asked[-1]["model"] == "other"
 
 
 @pytest.mark.parametrize("method", METHODS)
