@@ -17,6 +17,7 @@ from docstring_parser import parse_from_object
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
 from ..errors import MarsEnvsError
+from .bench_memory_config import BenchMemoryConfig
 from .config import (
     BenchConfig,
     BenchTreeConfig,
@@ -69,6 +70,19 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         "    --tasks tasks.jsonl --agents 'mixed=replay:a.jsonl,replay:b.jsonl' --alone\n"
         "mars-envs bench tree --resume --out runs/bench-tree ...",
     ),
+    "bench memory": (
+        "bench_memory:bench_memory",
+        BenchMemoryConfig,
+        "Compare ways of reading long documents: accuracy, turns, tokens and simulated cost.\n\n"
+        "Results go to RUN/results.json, tables.md and curves.png. Scripted agents show what a\n"
+        "method can do with readers that know or err in a known way, not what a model would.\n\n"
+        "exit status: 0; 1 if some episodes failed (never scored; --resume tries again).",
+        "mars-envs bench memory --tasks kg2 kv --lengths 2000,8000,32000 --agents oracle lexical\n"
+        "mars-envs bench memory --tasks $MARS_ENVS_DATA/hotpotqa/hotpot_train_100.json \\\n"
+        "    --lengths 8000,32000 --methods pi_mem no_merge recurrent retrieval \\\n"
+        "    --agents lexical noisy:0.1,0.02 --seeds 3\n"
+        "mars-envs bench memory --agents http://localhost:8000/v1#Qwen/Qwen2.5-7B-Instruct",
+    ),
     "sandbox grade": (
         "grade:grade",
         GradeConfig,
@@ -110,7 +124,7 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
     ),
 }
 GROUPS = {
-    "bench": "measure what search is worth",
+    "bench": "measure what search is worth, and ways of reading",
     "sandbox": "check, build or clean the sandbox that runs untrusted programs",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from ..workflow import CallRecord
 from .jobs import Job, PromptOrder, Request, prompt_of
@@ -16,6 +16,7 @@ def job_of(
     question: Hashable = None,
     document: Hashable = None,
     order: PromptOrder = "question_chunk_memory",
+    output_tokens: Callable[[CallRecord], int] | None = None,
 ) -> Job:
     """Return the job that a workflow's calls make up: `workflow.calls` of any of them.
 
@@ -32,6 +33,8 @@ def job_of(
             chunks; None: it is this job's own.
         order: of the prompts' parts. The instruction's end, which may stand behind the memory, is
             counted to its beginning.
+        output_tokens: how long to take a reply for, instead of how long it was: scripted agents
+            are brief.
 
     Raises:
         InvalidSetting: no call, or no such order.
@@ -56,7 +59,7 @@ def job_of(
             turn=call.turn,
             prompt=prompt,
             chunk=place,
-            output_tokens=call.output_tokens,
+            output_tokens=output_tokens(call) if output_tokens else call.output_tokens,
         )
         stages.setdefault(_stage_of(call), []).append(request)
     return Job(name=name, stages=tuple(tuple(stage) for stage in stages.values()))
