@@ -240,7 +240,7 @@ class _Cutter:
             back -= 1
         if back > 0 and back < len(text) - 1:
             wanted = position - (len(text) - 1 - back)
-            best = int(np.searchsorted(starts, wanted, side="right")) - 1
+            best = max(0, int(np.searchsorted(starts, wanted, side="right")) - 1)
             best = int(np.searchsorted(starts, starts[best], side="left"))
         for candidate in (best, first):
             if candidate > after:
@@ -279,10 +279,13 @@ class _Cutter:
 
 def _token_starts(document: Document, tokenizer: Tokenizer) -> NDArray[Any]:
     kind = np.int32 if len(document) < 2**31 else np.int64
-    found = [
-        (tokenizer.offsets(text)[:, 0] + position).astype(kind)
-        for position, text in blocks(document)
-    ]
+    found = []
+    for position, text in blocks(document):
+        starts = tokenizer.offsets(text)[:, 0]
+        inside = starts < len(text)
+        if not inside.all():  # tokens without characters, at the end: they go with the last one
+            starts = np.where(inside, starts, starts[inside].max(initial=0))
+        found.append((starts + position).astype(kind))
     return np.concatenate(found) if found else np.empty(0, kind)
 
 

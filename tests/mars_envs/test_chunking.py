@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from mars_envs.errors import InvalidSetting
 from mars_envs.reading import Evidence, Part, TextDocument
@@ -39,6 +40,24 @@ def titled(text: str, *cuts: int) -> TextDocument:
     )
 
 
+class Fives:
+    """A tokenizer that makes three tokens of every fifth character, and none of some others."""
+
+    name = "fives"
+
+    def count(self, text: str) -> int:
+        return len(self.offsets(text))
+
+    def offsets(self, text: str) -> NDArray[np.int64]:
+        spans = []
+        for i in range(0, len(text), 5):
+            spans += [(i, i), (i, i), (i, i + 1), (i + 1, i + 3)]
+        return np.minimum(np.array(spans, np.int64).reshape(-1, 2), len(text))
+
+
+FIVES = Fives()
+
+
 def bytes_of(text: str) -> int:
     return len(text.encode())
 
@@ -50,7 +69,7 @@ def test_every_character_is_in_exactly_one_chunk(
     text: str, size: int, align: Align, cuts: list[int]
 ) -> None:
     document = titled(text, *sorted({min(cut, len(text)) for cut in cuts}))
-    for tokenizer in ("words", CountingTokenizer("bytes", bytes_of)):
+    for tokenizer in ("words", CountingTokenizer("bytes", bytes_of), FIVES):
         chunks = chunk_document(document, size=size, align=align, tokenizer=tokenizer)
         assert "".join(chunks) == text
         assert all(chunks)
@@ -85,6 +104,11 @@ def test_an_overlap_repeats_at_most_so_many_tokens_and_skips_nothing(
     for (a, b), (c, d) in itertools.pairwise(spans):
         assert a < c <= b < d
         assert count_words(text[c:b]) <= overlap
+
+
+def test_marks_on_a_blank_before_the_first_token_lose_nothing() -> None:
+    chunks = chunk_document("  \u0301\u03011?", size=2, overlap=1)
+    assert [chunks.span(i) for i in range(len(chunks))] == [(0, 4), (3, 5), (4, 6)]
 
 
 def test_an_overlap_by_tokens_is_exact() -> None:
