@@ -28,7 +28,7 @@ from .config import (
     SolveConfig,
 )
 from .errors import known_errors
-from .reading_config import ReadConfig
+from .reading_config import MakeReadingConfig, ReadConfig
 
 COMMANDS: dict[str, tuple[str, type, str, str]] = {
     # name: module:function, settings, what it does, examples
@@ -83,6 +83,17 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         "    --agents lexical noisy:0.1,0.02 --seeds 3\n"
         "mars-envs bench memory --agents http://localhost:8000/v1#Qwen/Qwen2.5-7B-Instruct",
     ),
+    "make-data reading": (
+        "make_data:make_reading",
+        MakeReadingConfig,
+        "Write questions about long documents, of any length, to a folder of shards.",
+        "mars-envs make-data reading --family kg2 --tokens 3600000 --n 100 --out data/kg2-3600k\n"
+        "mars-envs make-data reading --family vt --tokens 64000 --chunk-tokens 5000 \\\n"
+        "    --order reverse --options hops=4 --split held_out --out data/vt-64k\n"
+        "mars-envs make-data reading --family ruler:niah_multikey_1 --tokens 128000 --out niah\n"
+        "mars-envs make-data reading --family hotpotqa --documents 200 --out data/hotpot-200 \\\n"
+        "    --source $MARS_ENVS_DATA/hotpotqa/hotpot_dev_distractor_head.json",
+    ),
     "sandbox grade": (
         "grade:grade",
         GradeConfig,
@@ -125,6 +136,7 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
 }
 GROUPS = {
     "bench": "measure what search is worth, and ways of reading",
+    "make-data": "write data sets of any size",
     "sandbox": "check, build or clean the sandbox that runs untrusted programs",
 }
 

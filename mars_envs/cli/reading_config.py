@@ -67,3 +67,54 @@ class ReadConfig:
         _at_least(self, 1, "concurrency")
         _at_least(self, 0, "temperature", "seed")
         _at_least(self, 1, "timeout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakeReadingConfig:
+    """Settings of `mars-envs make-data reading`."""
+
+    family: str
+    """What to make: a synthetic family (kv, vt, kg2, kg3, compare, count, set, overwrite, none), a
+    task of RULER (ruler:niah_single_1, ruler:vt, ruler:fwe, ...), or `hotpotqa` or `musique`, whose
+    items from `--source` get long contexts."""
+    out: str
+    """The folder to write to; `load_reading_tasks` and `--tasks` of other commands read it."""
+    tokens: int | None = None
+    """Tokens of a document. Default: 8000 of what is generated."""
+    documents: int | None = None
+    """hotpotqa, musique: instead, passages of a document."""
+    n: int | None = None
+    """Tasks. Default: 100 of what is generated, all of a source."""
+    seed: int = 0
+    """Of everything that is drawn."""
+    split: str | None = None
+    """Synthetic: train, held_out, held_out_names or held_out_templates."""
+    chunk_tokens: int | None = None
+    """Synthetic: of the chunks that the document will be read in; evidence is placed by these."""
+    placement: str | None = None
+    """Synthetic: of the evidence: in different chunks, in the same one, or in any."""
+    order: str | None = None
+    """Synthetic and ruler:vt: of the hops: random, forward or reverse."""
+    options: list[str] = field(default_factory=list, metadata={"metavar": "NAME=VALUE"})
+    """Further options of the family, say `hops=6` or `haystack=file:essays.txt`."""
+    source: str | None = None
+    """hotpotqa, musique: the file or folder with the items."""
+    pool: str | None = None
+    """hotpotqa, musique: a source whose passages are the distractors. Default: those of all
+    items."""
+    fill: str = "refuse"
+    """hotpotqa, musique: what to do where the pool is too small: `refuse`, or `grammar`: fill up
+    with generated passages."""
+    tokenizer: str = "words"
+    """What counts tokens: `words`, `module:name`, or `hf:` and the folder or name of a Hugging Face
+    tokenizer."""
+    shard_size: int | None = None
+    """Tasks of a file. Default: 64, fewer where documents are long."""
+    check: bool = False
+    """Prove of every synthetic task that its evidence determines the answer and less does not."""
+    resume: bool = False
+    """Go on with a folder that was begun with the same settings; what comes out has the same bytes
+    as without an interruption."""
+
+    def __post_init__(self) -> None:
+        _at_least(self, 1, "tokens", "documents", "n", "chunk_tokens", "shard_size")
