@@ -411,6 +411,14 @@ def test_synthetic_families_are_made_on_demand() -> None:
     assert tasks[0].task_id != load_reading_tasks("kg2", n=5)[0].task_id
 
 
+def test_generators_of_ruler_are_made_on_demand() -> None:
+    tasks = load_reading_tasks("ruler:niah_multivalue?tokens=1000&n=4", limit=2)
+    assert len(tasks) == len(tasks.ids) == 2  # type: ignore[attr-defined]
+    verify_evidence(tasks[1])
+    with pytest.raises(InvalidSetting, match="no task 'none' of RULER"):
+        load_reading_tasks("ruler:none")
+
+
 def test_tasks_may_be_given_or_made_by_a_function(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_reading_tasks([full()])[0].task_id == "t/1"
     monkeypatch.setattr("os.path.curdir", lambda: [full()])
