@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,10 @@ FOLLOWS = {
 """Which phase may come after which."""
 
 
+Stretch = tuple[int, int]
+"""The first and the last chunk that a note is from."""
+
+
 @dataclass(slots=True)
 class _Turn:
     """What is known of a turn."""
@@ -31,9 +36,10 @@ class _Turn:
     read: set[int] = field(default_factory=set)
     found: set[int] = field(default_factory=set)
     failed: set[int] = field(default_factory=set)
-    leaves: list[int] = field(default_factory=list)
-    """Chunks whose notes entered a merge at the lowest level."""
-    merged: bool = False
+    merges: list[tuple[int, list[Stretch]]] = field(default_factory=list)
+    """The level of each merge, and the chunks that each of its notes is from."""
+    whole: bool = True
+    """No merger saw less than there was."""
     memory: str | None = None
     """What its readers see."""
 
@@ -117,9 +123,10 @@ class Turns:
                 continue
             turn = self._turns.setdefault(info["turn"], _Turn())
             if seen["role"] == "merger" and info["status"] != "error":
-                turn.merged = True
-                if info["level"] == 0 and not before.infos[agent]["prompt_truncated"]:
-                    turn.leaves += [note["first"] for note in json.loads(seen["selected"] or "[]")]
+                notes = json.loads(seen["selected"] or "[]")
+                stretches = [(note["first"], note["last"]) for note in notes]
+                turn.merges.append((info["level"], stretches))
+                turn.whole &= not before.infos[agent]["prompt_truncated"]
             chunk = info["chunk_index"]
             if chunk == NOTHING:
                 continue
@@ -202,8 +209,21 @@ class Turns:
             )
         for number, turn in self._turns.items():
             ended = number < info["turns_used"] or info["phase"] == Phase.ANSWER
-            if ended and turn.merged and not info["merge_dropped"] and turn.leaves:
-                assert sorted(turn.leaves) == sorted(turn.found), (
-                    f"in turn {number} something was found in the chunks {sorted(turn.found)}, but "
-                    f"notes of {sorted(turn.leaves)} entered the merge; each enters exactly once"
-                )
+            if ended and turn.merges and turn.whole and not info["merge_dropped"]:
+                _check_merges(number, turn)
+
+
+def _check_merges(number: int, turn: _Turn) -> None:
+    """Check that every find goes into one merge, and every merge but the last into a later one."""
+    loose = Counter((chunk, chunk) for chunk in turn.found)
+    for _, notes in sorted(turn.merges, key=lambda merge: merge[0]):
+        loose.subtract(notes)
+        if notes:
+            loose[notes[0][0], notes[-1][1]] += 1
+    kept = [stretch for stretch, count in loose.items() if count > 0]
+    twice = [stretch for stretch, count in loose.items() if count < 0]
+    assert len(kept) == 1 and not twice, (  # noqa: PT018  # one thing: nothing lost, nothing twice
+        f"in turn {number} something was found in the chunks {sorted(turn.found)}, and the merges "
+        f"took {[notes for _, notes in turn.merges]}: left over {kept}, taken but not there "
+        f"{twice}; every note enters exactly one merge, and one merge is the last"
+    )

@@ -120,12 +120,20 @@ def odd_policy(agent: str, observation: Any, info: Mapping[str, Any], turn: int)
 def odd_reader(agent: str, observation: Any, info: Mapping[str, Any], turn: int) -> str:
     """Play every role of the memory environments: sense, nonsense and odd texts, by a hash.
 
-    It depends on the observation alone, so that it says the same in every form.
+    It depends on the observation alone, so that it says the same in every form. Every other answer
+    to the questions of `stub_reading_tasks` is right.
     """
     seen = json.dumps({key: str(observation[key]) for key in sorted(observation)})
     digest = hashlib.sha256(seen.encode("utf-8", "replace")).digest()
+    if observation["role"] == "answerer" and digest[1] % 2:
+        return f"\\boxed{{{stub_answer(observation['question'])}}}"
     sayings = _SAYINGS.get(observation["role"], ODD_TEXTS)
     return sayings[digest[0] % len(sayings)]
+
+
+def stub_answer(question: str) -> str:
+    """Return the answer to a question of `stub_reading_tasks`."""
+    return "Ulm" + question.rpartition(" ")[2].rstrip("?")
 
 
 def odd_partner_reader(observation: Any, info: Mapping[str, Any]) -> str:
@@ -144,7 +152,7 @@ _SAYINGS: Mapping[str, tuple[str, ...]] = {
         *ODD_TEXTS[3:5],
     ),
     "merger": ("The city is Ulm0.", "", "<think>hm</think> Ulm1 \ud800", "\n" * 1000),
-    "answerer": ("\\boxed{Ulm0}", "\\boxed{Ulm1}", "Ulm2", "", "\\boxed{lone \ud800}"),
+    "answerer": ("\\boxed{Rome}", "Ulm2", "", "\\boxed{lone \ud800}"),
 }
 """What agents of a role may say: a tag, a bare tag, none; an answer with and without a box."""
 

@@ -115,3 +115,21 @@ def test_the_environments_own_share_of_a_turn_can_be_timed(
     assert all(len(times) == 2 and min(times) > 0 for times in results.values())
     table = capsys.readouterr().out
     assert [table.count(form) for form in ("AEC", "Parallel", "Gymnasium")] == [4, 2, 2]
+
+
+def test_whole_episodes_of_reading_can_be_timed(
+    examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = load(examples / "time_memory_env.py").main(
+        ["--tokens", "2000", "8000", "--readers", "3", "--chunk-tokens", "500", "--episodes", "1"]
+    )
+    assert [timings[0]["chunks"] for timings in results.values()] == [4, 16]
+    assert all(timings[0]["right"] for timings in results.values())
+    assert "twice the tokens take" in capsys.readouterr().out
+
+
+def test_the_exponent_of_a_known_growth_is_found(examples: Path) -> None:
+    exponent = load(examples / "time_memory_env.py").exponent
+    assert exponent([1, 2, 4, 8], [3 * n**1.5 for n in (1, 2, 4, 8)]) == pytest.approx((1.5, 0.0))
+    # By hand, in units of ln 2: x = -1, 0, 1; y = 0, 0, 3; slope 1.5, residuals 1/2, -1, 1/2.
+    assert exponent([1, 2, 4], [1, 1, 8]) == pytest.approx((1.5, 0.75**0.5))

@@ -107,14 +107,18 @@ def test_one_agent_after_the_other_keeps_to_max_cycles() -> None:
     "options",
     [
         {},
-        {"readers": 2},
         {"readers": 5, "window": 60, "memory_tokens": 8, "mergers": 2},
-        {"max_turns": 1, "strict": True},
-        {"preset": "reference", "turn_bonus": "paper", "match": "math_strict"},
-        {"merging": False, "order": "chunk_question_memory"},
-        {"check": False, "max_turns": 2, "prompts": "prose"},
-        {"max_cycles": 2},
-        {"max_calls": 9, "readers": 4},
+        {"max_calls": 9, "readers": 4, "max_turns": 1, "strict": True},
+        *(
+            pytest.param(options, marks=pytest.mark.slow)
+            for options in (
+                {"readers": 2},
+                {"preset": "reference", "turn_bonus": "paper", "match": "math_strict"},
+                {"merging": False, "order": "chunk_question_memory"},
+                {"check": False, "max_turns": 2, "prompts": "prose"},
+                {"max_cycles": 2},
+            )
+        ),
     ],
     ids=lambda options: ",".join(options) or "default",
 )

@@ -69,6 +69,10 @@ def take_rounds(env: Any, speak: Speak, seed: int = 0) -> dict[str, Any]:
     return dict(infos)
 
 
+def slow(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 # PettingZoo's checks, and ours ----------------------------------------------------------------
 
 
@@ -87,10 +91,10 @@ def test_pettingzoo_s_tests_pass(module: Any, capsys: pytest.CaptureFixture[str]
     ("kind", "options"),
     [
         (TurnBasedMemoryEnv, {"readers": 4, "window": 60, "memory_tokens": 8, "mergers": 2}),
-        (TurnBasedMemoryEnv, {"max_calls": 9}),
-        (RecurrentMemoryEnv, {"passes": 2}),
-        (ParallelRecurrentMemoryEnv, {}),
-        (RecurrentMemoryEnv, {"gates": True}),
+        slow(TurnBasedMemoryEnv, {"max_calls": 9}),
+        slow(RecurrentMemoryEnv, {"passes": 2}),
+        slow(ParallelRecurrentMemoryEnv, {}),
+        slow(RecurrentMemoryEnv, {"gates": True}),
         (ParallelRecurrentMemoryEnv, {"gates": True, "exit_gate": False}),
         (SinglePassEnv, {"context_tokens": 20}),
         (ParallelSinglePassEnv, {"method": "retrieval", "piece_tokens": 9, "top": 2}),
