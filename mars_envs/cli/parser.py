@@ -45,7 +45,9 @@ COMMANDS: dict[str, tuple[str, type, str, str]] = {
         "exit status: 0; 1 if the model gave no answer; 2 if it could not be reached.",
         "mars-envs read book.pdf 'Who wrote the notes?' --model http://localhost:8000/v1\n"
         "mars-envs read notes.md 'Who wrote them?' --model lexical --chunk-tokens 500\n"
-        "mars-envs read page.html 'When?' --model Qwen/Qwen3-0.6B --method recurrent --json",
+        "mars-envs read page.html 'When?' --model Qwen/Qwen3-0.6B --method recurrent --json\n"
+        "mars-envs read $MARS_ENVS_DATA/hotpotqa/hotpot_dev_distractor_head.json --item 0 \\\n"
+        "    --model lexical --chunk-tokens 300",
     ),
     "solve": (
         "solve:solve",
@@ -210,7 +212,9 @@ def _add_settings(parser: ArgumentParser, config_type: type) -> None:
     for field in dataclasses.fields(config_type):
         option = "--" + field.name.replace("_", "-")
         if field.metadata.get("positional"):
-            parser.add_argument(field.name, type=hints[field.name], help=texts[field.name])
+            # Where there is none, the value is None: positional words have no other default.
+            count: dict[str, Any] = {} if field.default is dataclasses.MISSING else {"nargs": "?"}
+            parser.add_argument(field.name, type=hints[field.name], help=texts[field.name], **count)
         elif "metavar" in field.metadata:
             parser.add_argument(
                 option,

@@ -6,8 +6,8 @@ import dataclasses
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -18,9 +18,12 @@ from rich.text import Text
 
 from ..answer import AnswerFailed, Progress, Reading, answer
 from ..errors import InvalidSetting
+from ..judging.answers import score_answer
 from ..parallel_memory.workflow import Phase
 from ..reading.document import Document, TextDocument
 from ..reading.files import open_document
+from ..reading.load import load_reading_tasks
+from ..reading.task import ReadingTask
 from .console import console, progress
 from .reading_config import ReadConfig
 from .reading_models import open_model
@@ -46,7 +49,7 @@ def read(config: ReadConfig) -> int:
 
 
 def _read(config: ReadConfig) -> int:
-    document = _open(config)
+    question, document, task = _what(config)
     model = open_model(
         config.model,
         name=config.name,
@@ -64,7 +67,7 @@ def _read(config: ReadConfig) -> int:
     try:
         with nullcontext() if config.json else progress() as bar:
             reading = answer(
-                config.question,
+                question,
                 document,
                 generate=model.generate,
                 speak=model.speak,
@@ -83,18 +86,34 @@ def _read(config: ReadConfig) -> int:
                 window=config.window,
             )
     except AnswerFailed as failed:
-        _print(failed.reading, config, out)
+        _print(failed.reading, task, config, out)
         raise
-    _print(reading, config, out)
+    _print(reading, task, config, out)
     return 0 if reading.answer else 1
 
 
-def _open(config: ReadConfig) -> Document:
-    if not config.question.strip():
-        raise InvalidSetting("the question is empty")
+def _what(config: ReadConfig) -> tuple[str, Document, ReadingTask | None]:
+    """Return what to answer, from what, and the item that both are from, if they are."""
+    if config.item is not None:
+        task = _item(load_reading_tasks(config.document), config.item)
+        return config.question or task.question, task.document, task
+    if config.question is None or not config.question.strip():
+        raise InvalidSetting("the question is empty: give one behind the document, or --item")
     if config.document == "-":
-        return TextDocument(sys.stdin.read())
-    return open_document(Path(config.document), encoding=config.encoding)
+        return config.question, TextDocument(sys.stdin.read()), None
+    return config.question, open_document(config.document, encoding=config.encoding), None
+
+
+def _item(tasks: Sequence[ReadingTask], name: str) -> ReadingTask:
+    found = next((task for task in tasks if task.task_id == name), None)
+    if found is None and name.isdecimal() and int(name) < len(tasks):
+        found = tasks[int(name)]
+    if found is None:
+        raise InvalidSetting(
+            f"--item: there is no item {name!r} among {len(tasks)}; the first is "
+            f"{tasks[0].task_id!r}, or 0"
+        )
+    return found
 
 
 class _Report:
@@ -127,9 +146,13 @@ class _Report:
             )
 
 
-def _print(reading: Reading, config: ReadConfig, out: Console) -> None:
+def _print(reading: Reading, task: ReadingTask | None, config: ReadConfig, out: Console) -> None:
+    scores = None if task is None else score_answer(reading.answer, task)
     if config.json:
-        print(json.dumps(_as_json(reading, config), ensure_ascii=False, indent=2))
+        told = {"document": config.document, "model": config.model, **_as_json(reading)}
+        if task is not None and scores is not None:
+            told |= {"task_id": task.task_id, "answers": task.answers, **dataclasses.asdict(scores)}
+        print(json.dumps(told, ensure_ascii=False, indent=2))
         return
     if reading.evidence:
         out.print(_evidence(reading))
@@ -150,22 +173,23 @@ def _print(reading: Reading, config: ReadConfig, out: Console) -> None:
     elif reading.exit_reason != "backend_error":
         out.print(Text("no answer: there is no box in the reply", style="bold red"))
         out.print(Text(_short(reading.reply)), soft_wrap=True)
+    if task is not None and scores is not None:
+        gold = " | ".join(task.answers)
+        figures = f"EM {scores.em:.0f}, F1 {scores.f1:.2f}, sub-EM {scores.sub_em:.0f}"
+        out.print(Text.assemble(("gold    ", "bold"), gold, f"  ({figures})"), soft_wrap=True)
 
 
 def _evidence(reading: Reading) -> Table:
     table = Table("turn", "chunk", "characters", "where", "evidence", title="evidence")
     for finding in reading.evidence[:_SHOWN]:
         # What is quoted word for word is shown as the document has it, with its own place.
-        shown = [(quote.start, quote.end, quote.text) for quote in finding.quotes] or [
-            (finding.start, finding.end, finding.text)
-        ]
-        for start, end, text in shown:
+        for one in finding.quotes or (finding,):
             table.add_row(
                 str(finding.turn),
                 f"{finding.chunk + 1}/{reading.n_chunks}",
-                f"{start}-{end}",
-                Text(", ".join(finding.parts)),
-                Text(_short(text)),
+                f"{one.start}-{one.end}",
+                Text(", ".join(one.parts)),
+                Text(_short(one.text)),
             )
     if len(reading.evidence) > _SHOWN:
         table.caption = f"and {len(reading.evidence) - _SHOWN} more; --json has all"
@@ -177,9 +201,9 @@ def _short(text: str) -> str:
     return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"
 
 
-def _as_json(reading: Reading, config: ReadConfig) -> dict[str, Any]:
+def _as_json(reading: Reading) -> dict[str, Any]:
     found = dataclasses.asdict(reading)
     # What readers said stands in the evidence already.
     for turn in found["turns"]:
         del turn["notes"]
-    return {"document": config.document, "model": config.model, **found}
+    return found

@@ -16,10 +16,13 @@ class ReadConfig:
     """Settings of `mars-envs read`."""
 
     document: str = field(metadata={"positional": True})
-    """A file: text, Markdown (.md), HTML (.html) or PDF (.pdf); `-` reads text from standard
-    input."""
-    question: str = field(metadata={"positional": True})
-    """What to answer."""
+    """A file: text, Markdown (.md), HTML (.html) or PDF (.pdf); `-` reads text from standard input.
+    With `--item`, questions about documents: a file in any known layout, or a built-in family."""
+    question: str | None = field(default=None, metadata={"positional": True})
+    """What to answer; default, with `--item`: the item's own question."""
+    item: str | None = None
+    """The id of an item of `document`, or its place from 0: its document is read, and the answer
+    is compared with the item's own."""
     model: str
     """Who reads: the address of an OpenAI-compatible server (http://localhost:8000/v1), a folder or
     Hub name of a Hugging Face model, or `lexical`, an agent that goes by words alone and needs no

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from ..reading.document import Part
 from ..reading.quotes import Quote, find_quotes
@@ -75,8 +76,11 @@ def _finding(
     parts: Sequence[Part],
 ) -> Finding:
     start, end = chunks.span(chunk)
-    quotes = find_quotes(said, chunks[chunk], offset=start)
-    places = [(quote.start, quote.end) for quote in quotes] or [(start, end)]
+    quotes = tuple(
+        replace(quote, parts=_titles(parts, quote.start, quote.end))
+        for quote in find_quotes(said, chunks[chunk], offset=start)
+    )
+    titles = [quote.parts for quote in quotes] or [_titles(parts, start, end)]
     return Finding(
         turn=turn,
         chunk=chunk,
@@ -84,20 +88,19 @@ def _finding(
         end=end,
         text=text,
         quotes=quotes,
-        parts=tuple(_titles(parts, places)),
+        parts=tuple(dict.fromkeys(chain.from_iterable(titles))),
     )
 
 
-def _titles(parts: Sequence[Part], places: Sequence[tuple[int, int]]) -> dict[str, None]:
-    """Return the titles of the parts that hold any of some places, in the order of these."""
-    titles: dict[str, None] = {}
-    for start, end in places:
-        for index in range(_first_ending_behind(parts, start), len(parts)):
-            part = parts[index]
-            if part.start >= end:
-                break
-            titles[part.title or part.doc_id] = None
-    return titles
+def _titles(parts: Sequence[Part], start: int, end: int) -> tuple[str, ...]:
+    """Return the titles of the parts that hold any of what stands from `start` to `end`."""
+    titles: list[str] = []
+    for index in range(_first_ending_behind(parts, start), len(parts)):
+        part = parts[index]
+        if part.start >= end:
+            break
+        titles.append(part.title or part.doc_id)
+    return tuple(titles)
 
 
 def _first_ending_behind(parts: Sequence[Part], position: int) -> int:

@@ -24,6 +24,9 @@ class Quote:
     """One beyond the last character."""
     text: str
     """The passage, as the document has it."""
+    parts: tuple[str, ...] = ()
+    """Titles of the parts of the document (page, chapter, paragraph) that it stands in, where that
+    was asked for."""
 
 
 def find_quotes(said: str, text: str, *, offset: int = 0) -> tuple[Quote, ...]:
@@ -43,7 +46,7 @@ def find_quotes(said: str, text: str, *, offset: int = 0) -> tuple[Quote, ...]:
 
     Example:
         >>> find_quotes("So she did. ada  wrote it.", "In 1843 Ada\nwrote it.", offset=100)
-        (Quote(start=108, end=121, text='Ada\nwrote it.'),)
+        (Quote(start=108, end=121, text='Ada\nwrote it.', parts=()),)
     """
     found: list[tuple[int, int]] = []
     whole = _find(said, text)

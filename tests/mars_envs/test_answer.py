@@ -68,6 +68,7 @@ def test_the_answer_comes_with_its_evidence_and_where_that_stands() -> None:
         )
         assert one.start <= quote.start < quote.end <= one.end
     assert [one.parts for one in reading.evidence] == [("p3",), ("Page 2",)]
+    assert [one.quotes[0].parts for one in reading.evidence] == [("p3",), ("Page 2",)]
     assert FIRST in reading.memory
     assert SECOND in reading.memory
     assert len(reading.turns) == 3
