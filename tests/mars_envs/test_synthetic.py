@@ -18,7 +18,8 @@ from mars_envs.reading.synthetic import (
     solve,
     synthetic_tasks,
 )
-from mars_envs.reading.synthetic.names import LENGTH, Names
+from mars_envs.reading.synthetic.grammar import Style
+from mars_envs.reading.synthetic.names import CONSONANTS, FINALS, LENGTH, VOWELS, Names
 from mars_envs.reading.task import ReadingTask
 from mars_envs.reading.words import count_words
 
@@ -215,15 +216,34 @@ def test_held_out_names_and_sentences_never_occur_in_training() -> None:
 
 
 def test_held_out_templates_are_others() -> None:
-    def shapes(split: str) -> set[str]:
-        texts = [e.text for t in synthetic_tasks("kg2", n=25, split=split) for e in t.evidence]
+    def shapes(split: str, style: str) -> set[str]:
+        tasks = synthetic_tasks("kg2", n=25, tokens=2000, split=split, style=style)
+        texts = [evidence.text for task in tasks for evidence in task.evidence]
         masked = (re.sub(r"\b[A-Z][a-z]{6}\b", "N", text) for text in texts)
         relations = "|".join(FAMILIES["kg2"].topic.attributes)
         return {re.sub(relations, "r", text) for text in masked}
 
-    assert len(shapes("train")) == 4
-    assert len(shapes("held_out_templates")) == 3
-    assert not shapes("train") & shapes("held_out_templates")
+    for style, train, held_out in (("prose", 4, 3), ("compact", 1, 1)):
+        seen, unseen = shapes("train", style), shapes("held_out_templates", style)
+        assert (len(seen), len(unseen), seen & unseen) == (train, held_out, set())
+
+
+@EVERY
+@STYLES
+def test_no_template_is_in_both_splits_and_none_has_a_word_that_could_be_a_name(
+    family: str, style: Style
+) -> None:
+    topic = FAMILIES[family].topic
+    train = topic.templates(style, held_out=False)
+    held_out = topic.templates(style, held_out=True)
+    assert not set(train) & set(held_out)
+    syllable = f"[{CONSONANTS}][{VOWELS}]"
+    name = re.compile(f"(?:{syllable}){{3}}[{FINALS}]", re.IGNORECASE)
+    question = synthetic_tasks(family, n=1)[0].question
+    for text in (question.lower(), *(template.text for template in (*train, *held_out))):
+        words = re.findall(r"\w+", text)
+        asked = {word.lower() for word in re.findall(r"[A-Z]\w+", question)}
+        assert not [word for word in words if name.fullmatch(word) and word not in asked]
 
 
 def test_no_name_is_part_of_another_and_none_comes_twice() -> None:

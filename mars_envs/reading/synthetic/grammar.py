@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
@@ -82,17 +82,15 @@ class Topic:
     attributes: tuple[str, ...]
     train: tuple[Template, ...]
     held_out: tuple[Template, ...]
-    compact: Template
-    compact_held_out: Template
+    compact: tuple[Template, ...]
+    compact_held_out: tuple[Template, ...]
     own_subjects: bool = False
     """A document is about one subject unless each of its sentences has its own."""
-    extra: tuple[Template, ...] = field(default=())
-    """More compact templates: of facts whose value is of another kind."""
 
     def templates(self, style: Style, *, held_out: bool) -> tuple[Template, ...]:
         """Return the templates of a style and split."""
         if style == "compact":
-            return (self.compact_held_out if held_out else self.compact, *self.extra)
+            return self.compact_held_out if held_out else self.compact
         return self.held_out if held_out else self.train
 
     def parse(self, texts: Iterable[str]) -> list[Fact]:
@@ -115,5 +113,5 @@ class Topic:
 
     @cached_property
     def _patterns(self) -> tuple[re.Pattern[str], ...]:
-        every = (*self.train, *self.held_out, self.compact, self.compact_held_out, *self.extra)
+        every = (*self.train, *self.held_out, *self.compact, *self.compact_held_out)
         return tuple(template.pattern(self.attributes) for template in every)

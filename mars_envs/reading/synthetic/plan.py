@@ -166,9 +166,9 @@ class Draw:
     @property
     def dated(self) -> bool:
         """Whether facts have a year."""
-        return "{y}" in self.topic.compact.text
+        return "{y}" in self.topic.compact[0].text
 
     def _value(self, values: Sequence[str] | None) -> str:
         if values is not None:
             return self.random.choice(values)
-        return self.name() if self.topic.compact.value == "name" else self.number()
+        return self.name() if self.topic.compact[0].value == "name" else self.number()

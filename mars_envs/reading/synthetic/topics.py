@@ -39,8 +39,8 @@ RELATIONS: Final = Topic(
         "It is {v} who acts as {a} for {s}.",
         "Ask {s} about the {a}, and you will hear of {v}.",
     ),
-    compact=Template("{a} of {s} is {v}.", "name"),
-    compact_held_out=Template("{s} has {a} {v}.", "name"),
+    compact=_templates("name", "{a} of {s} is {v}."),
+    compact_held_out=_templates("name", "{s} has {a} {v}."),
 )
 """Who is who to whom: the edges of a knowledge graph."""
 
@@ -68,8 +68,8 @@ CODES: Final = Topic(
         "To {s} they assigned {v} for a {a} number.",
         "Whoever looks up the {a} number of {s} will find {v}.",
     ),
-    compact=Template("{a} number of {s} is {v}.", "number"),
-    compact_held_out=Template("{s} has {a} number {v}.", "number"),
+    compact=_templates("number", "{a} number of {s} is {v}."),
+    compact_held_out=_templates("number", "{s} has {a} number {v}."),
 )
 """Numbers to be looked up by a key."""
 
@@ -97,8 +97,8 @@ MEASURES: Final = Topic(
         "They put the {a} of {s} at {v}.",
         "In {s}, the {a} stands at {v} this year.",
     ),
-    compact=Template("{a} of {s} is {v}.", "number"),
-    compact_held_out=Template("{s} has {a} {v}.", "number"),
+    compact=_templates("number", "{a} of {s} is {v}."),
+    compact_held_out=_templates("number", "{s} has {a} {v}."),
 )
 """Quantities of places, to be compared."""
 
@@ -126,8 +126,8 @@ GROUPS: Final = Topic(
         "One of those in the {a} of {v} is {s}.",
         "When the {a} of {v} meets, {s} has a seat there.",
     ),
-    compact=Template("{s} in {a} of {v}.", "name"),
-    compact_held_out=Template("{a} of {v} has {s}.", "name"),
+    compact=_templates("name", "{s} in {a} of {v}."),
+    compact_held_out=_templates("name", "{a} of {v} has {s}."),
 )
 """Who belongs to which group."""
 
@@ -155,8 +155,8 @@ OFFICES: Final = Topic(
         "{s} made {v} its {a} in {y}.",
         "From the year {y}, one finds {v} signing as {a} of {s}.",
     ),
-    compact=Template("in {y} {a} of {s} is {v}.", "name"),
-    compact_held_out=Template("{s} has {a} {v} in {y}.", "name"),
+    compact=_templates("name", "in {y} {a} of {s} is {v}."),
+    compact_held_out=_templates("name", "{s} has {a} {v} in {y}."),
 )
 """Dated changes: who came into which office when."""
 
@@ -180,9 +180,14 @@ VARIABLES: Final = Topic(
         *_templates("number", "Let {s} be {v}.", "Put {v} into {s} now."),
         *_templates("name", "Let {s} be the same as {v}.", "Copy the content of {v} into {s} now."),
     ),
-    compact=Template("{s} is {v}.", "number"),
-    compact_held_out=Template("let {s} be {v}.", "number"),
-    extra=(Template("{s} copies {v}.", "name"),),
+    compact=(
+        *_templates("number", "{s} is {v}."),
+        *_templates("name", "{s} copies {v}."),
+    ),
+    compact_held_out=(
+        *_templates("number", "let {s} be {v}."),
+        *_templates("name", "let {s} copy {v}."),
+    ),
     own_subjects=True,
 )
 """Assignments: a variable gets a number, or what another one has."""
