@@ -6,6 +6,7 @@ import itertools
 import pickle
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -439,6 +440,21 @@ def test_filler_passages_have_titles_of_their_own() -> None:
     assert len({title for title, _ in found}) == len(found)
     assert passages[300] == found[100] != filler_passages("other")[300]
     assert 90 < sum(count_words(text) for _, text in found) / len(found) < 150
+
+
+@EVERY
+def test_the_manual_shows_the_first_task_of_each_family(family: str, repo_dir: Path) -> None:
+    task = synthetic_tasks(family, n=1)[0]
+    (row,) = (
+        line.split(" | ")
+        for line in (repo_dir / "docs" / "pi-mem.md").read_text().splitlines()
+        if line.startswith((f"| `{family}` | W", f"| `{family}` | How"))
+    )
+    question, evidence, answers = row[1], row[2], row[3]
+    assert task.question == f'{question} If the text does not say, answer "unknown".'
+    assert answers.removesuffix(", ...") in ", ".join(task.answers)
+    shown = evidence.split(" (and")[0].replace("(none)", "")
+    assert " ".join(passage.text for passage in task.evidence).startswith(shown)
 
 
 BAD = [
