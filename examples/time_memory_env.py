@@ -35,7 +35,8 @@ from mars_envs.parallel_memory.scripted import oracle
 
 FORMS: dict[str, Any] = {"parallel": ParallelMemoryEnv, "turns": TurnBasedMemoryEnv}
 Timing = dict[str, Any]
-"""Of one episode: CPU seconds `build`, `start`, `play` and `total`; `chunks`, `calls`, `right`."""
+"""Of one episode: CPU seconds `build`, `start`, `play` and `total` (of the last two); `chunks`,
+`calls`, `right`; and `megabytes`, the most memory that the process has had by its end."""
 
 
 def play(env: Any, speak: Any, first: Any) -> Mapping[str, Any]:
@@ -53,8 +54,8 @@ def play(env: Any, speak: Any, first: Any) -> Mapping[str, Any]:
 
 def time_episodes(
     *, form: str, family: str, tokens: int, chunk_tokens: int, readers: int, episodes: int
-) -> tuple[list[Timing], float]:
-    """Return what each episode took, and the peak memory of this process in megabytes."""
+) -> list[Timing]:
+    """Return what each episode took."""
     source = f"{family}?tokens={tokens}&n={episodes}"
     env = FORMS[form](tasks=source, chunk_tokens=chunk_tokens, readers=readers)
     timings = []
@@ -78,18 +79,18 @@ def time_episodes(
                 "chunks": info["n_chunks"],
                 "calls": info["n_calls"],
                 "right": info["exact_match"] == 1.0,
+                "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             }
         )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return timings, peak
+    return timings
 
 
-def in_a_process(**options: Any) -> tuple[list[Timing], float]:
+def in_a_process(**options: Any) -> list[Timing]:
     """Return `time_episodes(**options)` of a process of its own."""
     command = [sys.executable, __file__, "--child", json.dumps(options)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    timings, peak = json.loads(done.stdout)
-    return timings, peak
+    timings: list[Timing] = json.loads(done.stdout)
+    return timings
 
 
 def exponent(tokens: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:
@@ -136,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[tuple[int, int], list[T
     rows = [(tokens, readers) for readers in options.readers for tokens in options.tokens]
     results: dict[tuple[int, int], list[Timing]] = {}
     for tokens, readers in track(rows, "Timing", console=Console(stderr=True), transient=True):
-        timings, peak = in_a_process(
+        timings = in_a_process(
             form=options.form,
             family=options.family,
             tokens=tokens,
@@ -153,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[tuple[int, int], list[T
             str(sum(timing["right"] for timing in timings)),
             f"{median(timing['calls'] for timing in timings):g}",
             *(spread([timing[key] for timing in timings]) for key in ("build", "start", "play")),
-            f"{peak:.0f}",
+            f"{timings[-1]['megabytes']:.0f}",
         )
     console = Console(width=120)
     console.print(table)

@@ -11,6 +11,10 @@ import pytest
 
 import mars_envs
 from mars_envs import TreeSearchEnv
+from mars_envs.parallel_memory import infos as memory_infos
+from mars_envs.parallel_memory import shell as memory_shell
+from mars_envs.parallel_memory.observations import observation_space
+from mars_envs.parallel_memory.state import STATE_COLUMNS
 from mars_envs.testing import (
     ODD_TEXTS,
     StubJudge,
@@ -35,7 +39,8 @@ def test_the_document_lists_exactly_the_infos_with_their_types(repo_dir: Path) -
 
 def test_the_document_lists_every_way_to_end(repo_dir: Path) -> None:
     text = (repo_dir / "docs" / "contract.md").read_text()
-    rows = dict(re.findall(r"^\| `(\w+)` \| (terminated|truncated) \| ", text, re.MULTILINE))
+    (table,) = re.findall(r"\| `stop_reason` \| flag \|.+\n((?:\|.+\n)+)", text)
+    rows = dict(re.findall(r"^\| `(\w+)` \| (terminated|truncated) \| ", table, re.MULTILINE))
     assert set(rows) == {*get_args(StopReason), "max_cycles"} - {""}
     assert {reason for reason, flag in rows.items() if flag == "truncated"} == set(OUTSIDE)
 
@@ -43,6 +48,41 @@ def test_the_document_lists_every_way_to_end(repo_dir: Path) -> None:
 def test_the_document_lists_the_columns_of_the_state(repo_dir: Path) -> None:
     text = (repo_dir / "docs" / "contract.md").read_text()
     assert len(re.findall(r"^\| [0-5] \| ", text, re.MULTILINE)) == len(COLUMNS)
+
+
+def test_the_document_lists_exactly_the_infos_of_reading(repo_dir: Path) -> None:
+    text = (repo_dir / "docs" / "contract.md").read_text()
+    rows = re.findall(
+        r"^\| `(\w+)` \| (request|call|episode) \| (bool|int|float|str) \| .+ \|$",
+        text,
+        re.MULTILINE,
+    )
+    fields = memory_infos.INFO_FIELDS
+    assert [(key, kind) for key, _, kind in rows] == [(k, v.__name__) for k, v in fields.items()]
+    of = {part: {key for key, what, _ in rows if what == part} for part in ("request", "call")}
+    assert of["request"] == set(memory_infos.REQUEST_FIELDS)
+    assert of["call"] == set(memory_infos.NO_CALL)
+
+
+def test_the_document_lists_every_way_in_which_reading_ends(repo_dir: Path) -> None:
+    text = (repo_dir / "docs" / "contract.md").read_text()
+    (table,) = re.findall(r"\| `stop_reason` \| ends as \|.+\n((?:\|.+\n)+)", text)
+    rows = dict(re.findall(r"^\| `(\w+)` \| (terminated|truncated) \|", table, re.MULTILINE))
+    assert rows == {"answered": "terminated", **dict.fromkeys(memory_shell.OUTSIDE, "truncated")}
+
+
+def test_the_document_lists_what_readers_see_and_what_critics_see(repo_dir: Path) -> None:
+    text = (repo_dir / "docs" / "contract.md").read_text()
+    seen = text[text.index("### What an agent sees") : text.index("### State of reading")]
+    rows = re.findall(r"^\| (`.+?`) \| `(.+?)` \|", seen, re.MULTILINE)
+    listed = {key.strip(" `"): space for keys, space in rows for key in keys.split(",")}
+    spaces = observation_space().spaces
+    assert set(listed) == set(spaces)
+    for key, space in listed.items():
+        shown = space.replace("2**20", "0, 1048576").replace("Text(9)", "Text(0, 9)")
+        assert repr(spaces[key]) == shown
+    state = text[text.index("### State of reading") : text.index("### What it pays")]
+    assert re.findall(r"`(\w+)`", state.partition(":")[2]) == list(STATE_COLUMNS)
 
 
 def test_the_document_states_the_version(repo_dir: Path) -> None:

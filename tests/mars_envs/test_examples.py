@@ -128,6 +128,18 @@ def test_whole_episodes_of_reading_can_be_timed(
     assert "twice the tokens take" in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_millions_of_tokens_are_read_rightly_in_little_memory(examples: Path) -> None:
+    results = load(examples / "time_memory_env.py").main(
+        ["--tokens", "900000", "3600000", "--episodes", "1"]
+    )
+    small, large = (timings[0] for timings in results.values())
+    assert (small["chunks"], large["chunks"]) == (180, 720)
+    assert small["right"]
+    assert large["right"]
+    assert large["megabytes"] < 600
+
+
 def test_the_exponent_of_a_known_growth_is_found(examples: Path) -> None:
     exponent = load(examples / "time_memory_env.py").exponent
     assert exponent([1, 2, 4, 8], [3 * n**1.5 for n in (1, 2, 4, 8)]) == pytest.approx((1.5, 0.0))

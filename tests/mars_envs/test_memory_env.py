@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 import json
 import pickle
@@ -14,7 +15,7 @@ import pytest
 from pettingzoo.test import api_test, max_cycles_test, parallel_api_test, parallel_seed_test
 from pettingzoo.utils.conversions import parallel_to_aec
 
-from mars_envs import ParallelMemoryEnv, ProtocolError, parallel_memory_v0
+from mars_envs import ParallelMemoryEnv, ProtocolError, TurnBasedMemoryEnv, parallel_memory_v0
 from mars_envs.errors import InvalidSetting, InvalidTask
 from mars_envs.parallel_memory.infos import INFO_FIELDS, NOTHING
 from mars_envs.parallel_memory.loop import MemoryLoop
@@ -23,6 +24,7 @@ from mars_envs.parallel_memory.replies import Answer, Merge, Read
 from mars_envs.parallel_memory.settings import memory_settings
 from mars_envs.parallel_memory.workflow import Phase
 from mars_envs.reading.chunking import chunk_document
+from mars_envs.reading.synthetic import SyntheticTasks
 from mars_envs.testing import check_memory, odd_reader, stub_reading_tasks
 
 STUBS: dict[str, Any] = {
@@ -243,8 +245,6 @@ def test_the_answerer_sees_the_memory_alone() -> None:
 def test_truth_shows_in_no_observation_and_no_state() -> None:
     def seen(answers: tuple[str, ...], evidence: Any) -> list[Any]:
         (task,) = stub_reading_tasks(1)
-        import dataclasses
-
         env = make(tasks=[dataclasses.replace(task, answers=answers, evidence=evidence)])
         steps = run(env)
         return [step[0] for step in steps]
@@ -253,7 +253,7 @@ def test_truth_shows_in_no_observation_and_no_state() -> None:
     assert seen(task.answers, task.evidence) == seen(("never",), ())
 
 
-def test_bosses_of_the_spaces_are_the_same_objects_every_time() -> None:
+def test_spaces_are_the_same_objects_every_time() -> None:
     env = make()
     for agent in ("reader_63", "merger_0"):
         assert env.observation_space(agent) is env.observation_space(agent)
@@ -294,32 +294,21 @@ def test_tasks_differ_between_episodes_and_repeat_with_the_seed() -> None:
     assert env.task.task_id == ids[0]
 
 
-def test_tasks_are_made_when_they_are_drawn() -> None:
-    made: list[int] = []
-
-    class Lazy(list):  # type: ignore[type-arg]
-        ids = ("stub/0", "stub/1", "stub/2")
-
-        def __len__(self) -> int:
-            return 3
-
-        def __getitem__(self, index: Any) -> Any:
-            made.append(index)
-            return stub_reading_tasks(3)[index]
-
-        def __iter__(self) -> Any:
-            raise AssertionError("all tasks were made")
-
-    from mars_envs.parallel_memory.sources import Chunking, ReadingTasks
-
-    tasks = ReadingTasks.__new__(ReadingTasks)
-    tasks.__dict__.update(
-        _source="", _chunking=Chunking(size=9), _tasks=Lazy(), _known={}, _recent=None
+def test_tasks_are_built_when_they_are_drawn_and_kept_while_they_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[Any] = []
+    build = SyntheticTasks.__getitem__
+    monkeypatch.setattr(
+        SyntheticTasks, "__getitem__", lambda self, i: built.append(i) or build(self, i)
     )
-    assert tasks.find({"task": "stub/1"}) == 1
-    assert made == []
-    assert tasks.get(1) is tasks.get(1)
-    assert made == [1]
+    env = make(tasks="kg2?tokens=300&n=5", chunk_tokens=100)
+    name = env.tasks.ids[3]  # type: ignore[attr-defined]
+    assert built == []
+    for seed in range(3):
+        env.reset(seed=seed, options={"task": name})
+        assert env.task.task_id == name
+    assert built == [3]
 
 
 # Rewards and endings --------------------------------------------------------------------------
@@ -425,8 +414,6 @@ def test_recall_of_gold_chunks_is_counted() -> None:
 
 
 def test_where_the_evidence_is_unknown_infos_say_so() -> None:
-    import dataclasses
-
     tasks = [dataclasses.replace(task, evidence=()) for task in stub_reading_tasks()]
     info = run(make(tasks=tasks))[1][4]["reader_1"]
     assert (info["chunk_gold"], info["read_score"], info["gold_recall"]) == (-1, 0, -1.0)
@@ -575,24 +562,45 @@ class Moody:
 
 
 def test_a_step_that_raises_changes_nothing_and_can_be_repeated() -> None:
-    calm, moody = make(readers=4), make(readers=4, prompts=Moody())
-    expected = run(calm)
-    observations, infos = moody.reset(seed=0)
+    expected = run(make(readers=4))
+    env = make(readers=4, prompts=Moody())
+    observations, infos = env.reset(seed=0)
     steps: list[tuple[Any, ...]] = [(observations, infos)]
-    while moody.agents:
-        actions = {a: knows(observations[a]) for a in active(moody, infos)}
-        state = moody.state()
-        Moody.mood = True
-        for _ in range(2):
-            raised = pytest.raises(OSError, match="the disk is full")
-            with raised if len(steps) < len(expected) - 1 else pytest.MonkeyPatch.context():
-                if len(steps) < len(expected) - 1:
-                    moody.step(actions)
-        assert (moody.state() == state).all()
-        Moody.mood = False
-        steps.append(moody.step(actions))
+    while env.agents:
+        actions = {agent: knows(observations[agent]) for agent in active(env, infos)}
+        state = env.state()
+        if env.workflow.phase != Phase.ANSWER:  # after the answer no prompt is made
+            Moody.mood = True
+            for _ in range(2):
+                with pytest.raises(OSError, match="the disk is full"):
+                    env.step(actions)
+            assert (env.state() == state).all()
+            Moody.mood = False
+        steps.append(env.step(actions))
         observations, infos = steps[-1][0], steps[-1][4]
     assert steps == expected
+
+
+def test_a_call_by_call_step_that_raises_can_be_repeated() -> None:
+    calm = TurnBasedMemoryEnv(**STUBS)
+    env = TurnBasedMemoryEnv(**{**STUBS, "prompts": Moody()})
+    for one in (calm, env):
+        one.reset(seed=0)
+    for _ in range(14):
+        agent = env.agent_selection
+        before = env.observe(agent), dict(env.infos)
+        if env.workflow.phase != Phase.ANSWER:
+            Moody.mood = True
+            with pytest.raises(OSError, match="the disk is full"):
+                env.step(knows(before[0]))
+            with pytest.raises(OSError, match="the disk is full"):
+                env.fail(agent, "busy")
+            Moody.mood = False
+            assert (env.observe(agent), env.infos, env.agent_selection) == (*before, agent)
+        for one in (calm, env):
+            one.step(knows(before[0]))
+        assert env.infos == calm.infos
+    assert all(env.terminations.values())
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
