@@ -31,6 +31,9 @@ class AnswerFailed(MarsEnvsError, RuntimeError):
         super().__init__(message)
         self.reading = reading
 
+    def __reduce__(self) -> tuple[type[AnswerFailed], tuple[str, Reading]]:
+        return type(self), (str(self), self.reading)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:

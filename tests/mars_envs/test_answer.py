@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -185,6 +186,8 @@ def test_a_backend_that_is_down_is_an_error_with_what_was_found_and_never_an_ans
     assert caught.value.reading.answer == ""
     assert caught.value.reading.exit_reason == "backend_error"
     assert isinstance(caught.value, mars_envs.MarsEnvsError)
+    sent = pickle.loads(pickle.dumps(caught.value))
+    assert (str(sent), sent.reading) == (str(caught.value), caught.value.reading)
 
 
 def test_errors_that_are_no_failures_end_it_at_once() -> None:

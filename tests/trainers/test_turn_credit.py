@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainers import Generation, Rollout, Turn
@@ -111,6 +111,7 @@ CONVERSATION = st.tuples(
 
 
 @pytest.mark.parametrize("rule", ["token_mean", "traj_mean", "role_mean"])
+@settings(max_examples=30)
 @given(
     st.lists(st.lists(CONVERSATION, min_size=1, max_size=6), min_size=4, max_size=4),
     st.floats(0.1, 0.9),
@@ -263,5 +264,5 @@ def test_what_belongs_to_whole_episodes_is_refused_for_trees(name: str) -> None:
 
 
 def test_nothing_played_makes_no_rows() -> None:
-    settings = dataclasses.replace(PIMEM, read_weight=0.1, malformed_penalty=0.1, bonus_gate=0.5)
-    assert make_rows([], settings) == []
+    rules = dataclasses.replace(PIMEM, read_weight=0.1, malformed_penalty=0.1, bonus_gate=0.5)
+    assert make_rows([], rules) == []

@@ -159,6 +159,8 @@ class ChatPolicy:
                 headers=self._headers,
                 timeout=self._httpx.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s)),
                 limits=self._httpx.Limits(max_connections=None),
+                # Reading all certificates takes longer than a request on this machine.
+                verify=self.url.startswith("https:"),
             )
             self._clients[loop] = client, loop.create_task(_hold(client))
         return self._clients[loop][0]
