@@ -72,7 +72,8 @@ def _sentences(row: str) -> list[str]:
     cuts: list[str] = []
     start = 0
     for end in [*(match.end() for match in _SENTENCE_END.finditer(row)), len(row)]:
-        if end < len(row) and _ABBREVIATED.search(row, start, end):
+        # Only the last characters: a row of nothing but initials is not looked at again and again.
+        if end < len(row) and _ABBREVIATED.search(row, max(start, end - 20), end):
             continue
         cuts += [row[at : min(at + _LONGEST, end)].strip() for at in range(start, end, _LONGEST)]
         start = end

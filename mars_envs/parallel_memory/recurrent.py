@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from ..errors import InvalidSetting
 from .budgets import cut_to
 from .calls import CallLoop, ChunkedText, Heard, Request, Sizes, Status
 from .prompts import UpdateView
 from .replies import parse_memory
-from .settings import MemorySettings
+from .settings import MemorySettings, whole_number
 from .workflow import Call, ExitReason, Phase, TurnRecord
 
 
@@ -38,7 +37,7 @@ class RecurrentMemory(CallLoop):
             one starts. MemAgent reads once; what needs a chain against its order needs more.
 
     Raises:
-        InvalidSetting: `passes` is less than 1, or prompts that lack a function.
+        InvalidSetting: `passes` is no whole number of at least 1, or prompts that lack a function.
 
     Example:
         >>> from mars_envs.parallel_memory.play import play
@@ -65,8 +64,6 @@ class RecurrentMemory(CallLoop):
         prompts: Any = "prose",
         passes: int = 1,
     ) -> None:
-        if passes < 1:
-            raise InvalidSetting(f"passes is a whole number of at least 1, got {passes!r}")
         super().__init__(
             question,
             chunks,
@@ -74,7 +71,7 @@ class RecurrentMemory(CallLoop):
             prompts=prompts,
             needs=(self._prompt, "answer"),
         )
-        self._passes = passes
+        self._passes = whole_number("passes", passes, 1)
         self._begin_pass(1)
         self._settle()
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidSetting
 from ..reading.chunking import Chunks, chunk_document
-from .settings import MemorySettings
+from .settings import MemorySettings, whole_number
 from .single_pass import SinglePass
 
 
@@ -30,7 +29,7 @@ class Retrieval(SinglePass):
         top: pieces to show, in the order of the document. Of equally good ones, the earlier.
 
     Raises:
-        InvalidSetting: `piece_tokens` or `top` is less than 1.
+        InvalidSetting: `piece_tokens` or `top` is no whole number of at least 1.
         ImportError: the extra `retrieval` is not installed.
     """
 
@@ -44,11 +43,9 @@ class Retrieval(SinglePass):
         piece_tokens: int = 2000,
         top: int = 6,
     ) -> None:
-        if top < 1:
-            raise InvalidSetting(f"top is a whole number of pieces of at least 1, got {top!r}")
         pieces = chunk_document(chunks.document, size=piece_tokens, tokenizer=chunks.tokenizer)
         scores = bm25(question, pieces)
-        best = np.argsort(-scores, kind="stable")[:top]
+        best = np.argsort(-scores, kind="stable")[: whole_number("top", top, 1)]
         super().__init__(
             question, pieces, sorted(best.tolist()), settings=settings, prompts=prompts
         )

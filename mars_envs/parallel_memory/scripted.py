@@ -18,6 +18,7 @@ from typing import Any
 
 from ..errors import InvalidSetting
 from ..reading.document import Document
+from ..reading.evidence import stands_in
 from ..reading.task import Evidence, ReadingTask
 from .gated_replies import Update
 from .lexical import Lexical
@@ -80,6 +81,32 @@ def lexical(*, share: float = 0.3) -> Speaker:
     return Lexical(share=share)
 
 
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A piece of evidence as the oracle writes it down and finds it again."""
+
+    evidence: Evidence
+    line: str
+    """Its text, on one line."""
+    whole: re.Pattern[str]
+    triggers: re.Pattern[str] | None
+    """None: the question is enough."""
+
+    def stands_in(self, text: str) -> bool:
+        """Whether it stands in a text, and is no part of a longer word or number there."""
+        return self.line in text and self.whole.search(text) is not None
+
+    def recognised(self, read: str) -> bool:
+        """Whether who has read this would recognise it."""
+        return self.triggers is None or self.triggers.search(read) is not None
+
+
+def _passage(evidence: Evidence) -> _Passage:
+    line = _line(evidence.text)
+    triggers = _whole_words(evidence.triggers) if evidence.triggers else None
+    return _Passage(evidence, line, _whole_words([line]), triggers)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Oracle:
     task: ReadingTask
@@ -87,18 +114,14 @@ class _Oracle:
     false_yes: float
     forget: float
     seed: int
-    _evidence: tuple[tuple[Evidence, str, re.Pattern[str] | None], ...] = field(
-        init=False, repr=False
-    )
-    """Each passage, its text on one line, and what its triggers look like."""
+    _passages: tuple[_Passage, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("miss", "false_yes", "forget"):
             chance = getattr(self, name)
             if not 0.0 <= chance <= 1.0:
                 raise InvalidSetting(f"{name} is a chance from 0 to 1, got {chance!r}")
-        known = tuple((e, _line(e.text), _any_of(e.triggers)) for e in self.task.evidence)
-        object.__setattr__(self, "_evidence", known)
+        object.__setattr__(self, "_passages", tuple(map(_passage, self.task.evidence)))
 
     def __call__(self, view: Mapping[str, Any]) -> str:
         role = view["role"]
@@ -119,8 +142,7 @@ class _Oracle:
             return [] if self._drawn("miss", view) < self.miss else found
         if self._drawn("false yes", view) < self.false_yes:
             lines = [_line(line.text) for line in lines_of(view["chunk"])]
-            passages = [text for _, text, _ in self._evidence]
-            others = [line for line in lines if not any(text in line for text in passages)]
+            others = [line for line in lines if not any(p.stands_in(line) for p in self._passages)]
             return others[int(self._drawn("line", view) * len(others)) :][:1]
         return []
 
@@ -131,22 +153,16 @@ class _Oracle:
         """
         memory = _line(memory)
         here = [
-            (text, trigger)
-            for evidence, text, trigger in self._evidence
-            if text not in memory and holds(chunk, evidence, self.task.document)
+            passage
+            for passage in self._passages
+            if not passage.stands_in(memory) and holds(chunk, passage.evidence, self.task.document)
         ]
         read = f"{question}\n{memory}"
         found: set[str] = set()
-        while True:
-            new = [
-                text
-                for text, trigger in here
-                if text not in found and (trigger is None or trigger.search(read))
-            ]
-            if not new:
-                return [text for text, _ in here if text in found]
+        while new := [p.line for p in here if p.line not in found and p.recognised(read)]:
             found.update(new)
             read = "\n".join((read, *new))
+        return [passage.line for passage in here if passage.line in found]
 
     def _memorize(self, view: Mapping[str, Any]) -> str:
         found = self._found(view)
@@ -162,7 +178,7 @@ class _Oracle:
         new = [_line(line) for text in texts for line in text.splitlines()]
         lines = dict.fromkeys((*old, *new))
         everything = "\n".join(lines)
-        evidence = dict.fromkeys(text for _, text, _ in self._evidence if text in everything)
+        evidence = dict.fromkeys(p.line for p in self._passages if p.stands_in(everything))
         others = [line for line in lines if line and line not in evidence]
         # An empty reply would leave the old memory as it is.
         return "\n".join((*evidence, *others)) or (_FORGOTTEN if view["memory"] else "")
@@ -172,14 +188,15 @@ class _Oracle:
 
     def _complete(self, text: str) -> bool:
         """Whether all that it takes stands in a text."""
-        return bool(self._evidence) and all(line in _line(text) for _, line, _ in self._evidence)
+        text = "\n".join(map(_line, text.splitlines()))
+        return bool(self._passages) and all(p.stands_in(text) for p in self._passages)
 
     def _answer(self, view: Mapping[str, Any]) -> str:
-        passages = [note.text for note in read_selected(view["selected"])]
+        shown = [note.text for note in read_selected(view["selected"])]
         seen = [
-            text
-            for evidence, text, _ in self._evidence
-            if any(holds(passage, evidence, self.task.document) for passage in passages)
+            passage.line
+            for passage in self._passages
+            if any(holds(text, passage.evidence, self.task.document) for text in shown)
         ]
         if not self._complete("\n".join((view["memory"], *seen))):
             return UNKNOWN
@@ -196,13 +213,14 @@ class _Oracle:
 def holds(chunk: str, evidence: Evidence, document: Document) -> bool:
     """Whether a chunk has a passage whole, or cut by a seam but with its middle character."""
     text = evidence.text
-    if text in chunk:
+    if text in chunk and stands_in(text, chunk):
         return True
     middle = (len(text) - 1) // 2
-    # Where the passage would begin in the chunk (below 0: in the chunk before), if it is cut here:
-    # at the chunk's end, at its start, or all around it.
+    # Where the passage would begin in the chunk (below 0: in the chunk before): glued to a word, or
+    # cut at the chunk's end, at its start, or on both sides.
     tail = max(0, len(chunk) - len(text))
-    starts = [tail + at for at in _places(text[: middle + 1], chunk[tail:])]
+    starts = [*_places(text, chunk)]
+    starts += [tail + at for at in _places(text[: middle + 1], chunk[tail:])]
     starts += [at - middle for at in _places(text[middle:], chunk[: len(text)])]
     starts += [-at for at in _places(chunk, text) if at <= middle < at + len(chunk)]
     # Another passage may differ in its last word only: the document says whether it is this one.
@@ -221,7 +239,5 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _any_of(triggers: Sequence[str]) -> re.Pattern[str] | None:
-    if not triggers:
-        return None
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, triggers))})(?!\w)")
+def _whole_words(texts: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, texts))})(?!\w)")

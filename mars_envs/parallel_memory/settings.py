@@ -36,7 +36,12 @@ _LEAST: Mapping[str, int] = {
 _OPTIONAL: Final = {"window", "max_notes", "max_failures"}
 
 
-def _whole_number(name: str, value: Any, least: int) -> int:
+def whole_number(name: str, value: Any, least: int) -> int:
+    """Return a value that is a whole number (NumPy's, too) of at least `least`.
+
+    Raises:
+        InvalidSetting: it is not.
+    """
     try:
         number = operator.index(value)
     except TypeError:
@@ -118,7 +123,7 @@ class MemorySettings:
             value = getattr(self, name)
             if value is None and name in _OPTIONAL:
                 continue
-            object.__setattr__(self, name, _whole_number(name, value, least))
+            object.__setattr__(self, name, whole_number(name, value, least))
         for field in dataclasses.fields(self):
             if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
                 raise InvalidSetting(

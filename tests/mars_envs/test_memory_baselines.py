@@ -545,9 +545,9 @@ def test_methods_are_known_by_name_and_options_are_checked() -> None:
         make_workflow("mem", "Which?", letters())
     with pytest.raises(InvalidSetting, match=r"'direct' takes no options \['top'\]"):
         make_workflow("direct", "Which?", letters(), top=3)
-    with pytest.raises(InvalidSetting, match="passes is a whole number of at least 1, got 0"):
+    with pytest.raises(InvalidSetting, match="passes must be a whole number of at least 1, got 0"):
         make_workflow("gated", "Which?", letters(), passes=0)
-    with pytest.raises(InvalidSetting, match="top is a whole number"):
-        make_workflow("retrieval", "Which?", letters(), top=0)
+    with pytest.raises(InvalidSetting, match="top must be a whole number of at least 1, got True"):
+        make_workflow("retrieval", "Which?", letters(), top=True)
     with pytest.raises(InvalidSetting, match="at least 1, got 0"):
         make_workflow("direct", "Which?", letters(), context_tokens=0)

@@ -133,6 +133,26 @@ def test_a_cut_passage_is_reported_whole_and_a_lookalike_is_not() -> None:
     assert speak(seen(chunk=text[:18])) == Read.no()
 
 
+def test_a_passage_is_no_part_of_a_longer_number() -> None:
+    text = "x = 17 y = 2 x = 1"
+    gold = Evidence(start=13, end=18, text="x = 1")
+    task = ReadingTask(
+        task_id="part", question="x?", document=TextDocument(text), answers=("1",), evidence=(gold,)
+    )
+    speak = oracle(task)
+    assert speak(seen(chunk="x = 17 ")) == Read.no()
+    assert speak(seen(chunk="y = 2 x = 1", memory="x = 17")) == Read.yes("x = 1")
+    assert speak(seen("answerer", memory="x = 17")) == Answer("unknown")
+
+
+def test_a_passage_that_the_document_glues_to_a_word_is_held_all_the_same() -> None:
+    document = TextDocument("xTolu is hersy and so on")
+    gold = Evidence(start=1, end=13, text="Tolu is hers")
+    assert holds(document.read(0, 20), gold, document)
+    # Elsewhere it would be part of something else.
+    assert not holds("again xTolu is hersy", gold, document)
+
+
 # The oracle merges, remembers and answers.
 
 
@@ -298,6 +318,12 @@ def test_text_without_sentences_is_cut_and_nothing_of_it_is_lost() -> None:
     lines = lines_of("x" * 100_000)
     assert len(lines) > 100
     assert "".join(line.text for line in lines) == "x" * 100_000
+
+
+@pytest.mark.parametrize("piece", ["A. ", "x", '."', "A-", "Ann\n", "[", "(1, "])
+def test_text_that_is_no_prose_is_read_in_time_that_grows_with_its_length(piece: str) -> None:
+    # Anything that grows faster would hit the time limit of all tests.
+    assert lexical()(seen(chunk=piece * 100_000))
 
 
 def test_the_lexical_speaker_gets_from_one_passage_to_the_next() -> None:
