@@ -70,7 +70,7 @@ def test_the_checksums_are_those_of_the_files_and_the_manifest_has_the_settings(
 
 def test_long_documents_are_written_as_files_of_their_own(tmp_path: Path) -> None:
     out = tmp_path / "long"
-    options = ("--family", "count", "--tokens", "250000", "--n", "2", "--options", "matches=20")
+    options = ("--family", "set", "--tokens", "250000", "--n", "2", "--options", "matches=20")
     assert main([*COMMAND, *options, "--out", str(out)]) == 0
     tasks = load_reading_tasks(str(out))
     assert len(tasks[1].document) > 1_000_000

@@ -340,6 +340,12 @@ def test_hops_stand_forward_or_in_reverse(family: str) -> None:
     assert len(orders) > 10
 
 
+def test_a_count_is_not_known_beforehand() -> None:
+    tasks = synthetic_tasks("count", tokens=1500, n=60)
+    assert {task.answers[0] for task in tasks} == {"4", "5", "6", "7", "8"}
+    assert all(int(task.answers[0]) == len(task.evidence) for task in tasks)
+
+
 def test_depths_say_where_each_passage_stands() -> None:
     task = synthetic_tasks("kg2", tokens=50_000, n=1, depths="0.75,0.1")[0]
     first, second = (evidence.start / len(task.document) for evidence in task.evidence)

@@ -67,7 +67,7 @@ class SyntheticSettings:
     values: int | None = None
     """`kv`: values that each key has."""
     matches: int | None = None
-    """`count`, `set`: members to be found."""
+    """`set`: members to be found; `count`: at most so many, and at least half of it."""
     revisions: int | None = None
     """`overwrite`: older revisions of what is asked for."""
 

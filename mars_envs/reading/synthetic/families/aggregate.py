@@ -23,7 +23,10 @@ def _plan(draw: Draw, *, count: bool) -> Plan:
     pool = [draw.name_index() for _ in range(_OTHER_GROUPS)]
     others = draw.names.words(pool)
     attribute, *rest = draw.attributes(len(draw.topic.attributes))
-    members = [draw.name() for _ in range(draw.settings.matches or 1)]
+    size = draw.settings.matches or 1
+    if count:  # or the answer would be known
+        size = draw.random.randint((size + 1) // 2, size)
+    members = [draw.name() for _ in range(size)]
     documents = [
         draw.about(
             name,
