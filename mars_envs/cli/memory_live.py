@@ -8,6 +8,7 @@ from functools import partial
 
 from ..errors import InvalidSetting
 from ..generators import Generator, Workers
+from ..parallel_memory.cost import Beginnings
 from ..parallel_memory.drive import drive
 from ..parallel_memory.workflow import Call, Workflow
 from ..reading.task import ReadingTask
@@ -46,15 +47,19 @@ def play_models(
     if model.generate is None:
         raise InvalidSetting(f"{model.label} takes no prompts")
     episodes = Episodes(plan=plan)
-    room = threading.BoundedSemaphore(concurrency)
+    room, looking = threading.BoundedSemaphore(concurrency), threading.Lock()
     waiting = iter(cells.items())
     with Generator(model.generate) as generate, Workers[str, Record](concurrency) as workers:
 
-        def respond(call: Call) -> str:
-            with room:
-                return generate(call.prompt, call.max_tokens)
-
         def episode(cell: MemoryCell, task: ReadingTask, workflow: Workflow) -> Record:
+            beginnings = Beginnings()
+
+            def respond(call: Call) -> str:
+                with looking:
+                    beginnings.add(call.role, call.prompt)
+                with room:
+                    return generate(call.prompt, call.max_tokens)
+
             causes = drive(
                 workflow,
                 respond,
@@ -63,7 +68,7 @@ def play_models(
                 failures=model.failures,
             )
             try:
-                return episodes.record(cell, task, workflow)
+                return episodes.record(cell, task, workflow, beginnings)
             except CellFailed as failure:
                 raise CellFailed(f"{failure}: {causes[0]}") from causes[0]
 

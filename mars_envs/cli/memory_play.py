@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..parallel_memory.cost import job_of, simulate
+from ..parallel_memory.cost import Beginnings, job_of, simulate
 from ..parallel_memory.play import play
 from ..parallel_memory.summary import MemorySummary, summarize
 from ..parallel_memory.workflow import CallRecord, Workflow
@@ -41,8 +42,14 @@ class Episodes:
             CellFailed: too many calls failed; there is nothing to score.
         """
         task, workflow = self.begin(cell)
-        agent = self.plan.agents[cell.agent]
-        return self.record(cell, task, play(workflow, agent.speaker(task, cell.seed)))
+        speaker = self.plan.agents[cell.agent].speaker(task, cell.seed)
+        beginnings = Beginnings()
+
+        def speak(view: Mapping[str, Any]) -> str:
+            beginnings.add(view["role"], view["prompt"])
+            return speaker(view)
+
+        return self.record(cell, task, play(workflow, speak), beginnings)
 
     def begin(self, cell: MemoryCell) -> tuple[ReadingTask, Workflow]:
         """Return the task of a cell, and its method at the start of the episode."""
@@ -53,15 +60,26 @@ class Episodes:
         _, task, chunks = self._last
         return task, self.plan.methods[cell.method].make(task.question, chunks)
 
-    def record(self, cell: MemoryCell, task: ReadingTask, workflow: Workflow) -> Record:
+    def record(
+        self, cell: MemoryCell, task: ReadingTask, workflow: Workflow, beginnings: Beginnings
+    ) -> Record:
         """Return what is kept of a finished episode, as plain data.
+
+        Args:
+            cell: of the grid.
+            task: of the cell.
+            workflow: at its end.
+            beginnings: of its prompts, all of them.
 
         Raises:
             CellFailed: too many calls failed; there is nothing to score.
         """
         # Retrieval cuts the document anew, so where the evidence is depends on the method.
         chunks: Chunks = getattr(workflow, "chunks", None) or self.plan.chunks(task)
-        summary = summarize(workflow, task, chunks_holding(chunks, task.evidence))
+        held = chunks_holding(chunks, task.evidence)
+        # Evidence that a method has left out counts as a chunk of its own, which nobody reads.
+        gold = [places or (len(chunks) + number,) for number, places in enumerate(held)]
+        summary = summarize(workflow, task, gold)
         if not summary.scored:
             failed = summary.calls.failed
             raise CellFailed(f"{failed} calls failed, and the episode ended without an answer")
@@ -82,13 +100,15 @@ class Episodes:
             "prompt_tokens": calls.prompt_tokens,
             "output_tokens": calls.output_tokens,
             "memory_tokens": summary.memory_tokens,
-            "machines": self._costs(cell, workflow),
+            "machines": self._costs(cell, workflow, beginnings.tokens(chunks.tokenizer.count)),
         }
 
-    def _costs(self, cell: MemoryCell, workflow: Workflow) -> dict[str, Any]:
+    def _costs(
+        self, cell: MemoryCell, workflow: Workflow, beginnings: Mapping[str, int]
+    ) -> dict[str, Any]:
         """Return what the calls cost on each machine, for this question alone."""
         order = self.plan.methods[cell.method].settings.order
-        job = job_of(workflow.calls, order=order, output_tokens=self._length)
+        job = job_of(workflow.calls, order=order, beginnings=beginnings, output_tokens=self._length)
         found = {}
         for name, machine in self.plan.machines.items():
             cost = simulate([job], machine)

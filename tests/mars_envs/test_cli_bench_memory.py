@@ -20,6 +20,7 @@ from mars_envs.cli.changes import read_changes, split_changes
 from mars_envs.cli.grid import Finished
 from mars_envs.cli.memory_live import play_models
 from mars_envs.cli.memory_plan import MemoryCell, inputs_of, make_plan
+from mars_envs.cli.memory_play import Episodes
 from mars_envs.cli.memory_results import gather, points_table
 from mars_envs.cli.memory_tables import sheets
 from mars_envs.cli.reading_models import ReadingModel
@@ -150,6 +151,17 @@ def test_replies_can_be_taken_to_be_as_long_as_a_models(tmp_path: Path) -> None:
     # Two turns wait for a hundred tokens and a merge, the third for seven tokens.
     assert parallel["latency_s"]["mean"] > (2 * (100 + 300) + 7 + 50) * 0.012
     assert parallel["latency_s"]["mean"] < 0.6 * machine["latency_s"]["mean"]
+
+
+def test_evidence_that_a_method_leaves_out_counts_as_not_found() -> None:
+    plan = make_plan(
+        small(lengths="1200", methods=["direct:context_tokens=100"], agents=["oracle"])
+    )
+    work = Episodes(plan=plan)
+    records = [work(cell) for cell in plan.cells().values()]
+    assert [record["gold_chunks"] for record in records] == [2, 2, 2]
+    assert all(record["turns"][0]["gold_recall"] < 1 for record in records)
+    assert all(record["scores"]["em"] == 0 for record in records)
 
 
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_results(

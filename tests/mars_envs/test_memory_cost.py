@@ -15,6 +15,7 @@ import pytest
 
 from mars_envs.errors import InvalidSetting
 from mars_envs.parallel_memory.cost import (
+    Beginnings,
     Job,
     Machine,
     PrefixCache,
@@ -33,7 +34,14 @@ from mars_envs.parallel_memory.cost import (
     simulate,
     throughput_speedup,
 )
+from mars_envs.parallel_memory.loop import MemoryLoop
+from mars_envs.parallel_memory.play import play
+from mars_envs.parallel_memory.scripted import oracle
+from mars_envs.parallel_memory.settings import memory_settings
 from mars_envs.parallel_memory.workflow import CallRecord
+from mars_envs.reading.chunking import chunk_document
+from mars_envs.reading.synthetic import synthetic_tasks
+from mars_envs.reading.tokenizers import WordTokenizer
 
 # Specification §5.1: n = 720, c = 5K, 40K tok/s, 12 ms, d_m = 300, T = 2; one in fifty says yes.
 EXAMPLE = Reading(chunks=720, chunk_tokens=5_000, yes=(14, 0))
@@ -430,3 +438,79 @@ def test_the_figure_is_drawn_and_its_table_printed(
     lines = capsys.readouterr().out.splitlines()
     work = [line for line in lines if line.lstrip().startswith(("7b ", "35b-moe "))]
     assert len(work) == 6, "two machines; recurrent, parallel without and with a cache"
+
+
+def read_by_the_oracle(order: Any, **changes: Any) -> tuple[MemoryLoop, list[str]]:
+    """A loop over a two-hop question in twelve chunks, and its prompts by call."""
+    task = synthetic_tasks("kg2", tokens=2_400, n=1, chunk_tokens=200)[0]
+    chunks = chunk_document(task.document, size=200)
+    settings = memory_settings(order=order, **changes)
+    loop = MemoryLoop(task.question, chunks, settings=settings)
+    prompts: list[str] = []
+    speaker = oracle(task)
+
+    def speak(view: Any) -> str:
+        prompts.append(view["prompt"])
+        return speaker(view)
+
+    return play(loop, speak), prompts
+
+
+@pytest.mark.parametrize(
+    ("order", "less"),
+    [("question_chunk_memory", 0.03), ("chunk_question_memory", 0.08), ("reference", 0.03)],
+)
+def test_what_records_say_of_the_cache_is_what_the_real_prompts_would_find(
+    order: Any, less: float
+) -> None:
+    """Less by a few tokens: labels, and the question where it stands behind the chunk."""
+    loop, prompts = read_by_the_oracle(order)
+    server = Machine(
+        prefill_rate=1e4, decode_seconds=((1, 0.01),), slots=1, cache_tokens=None, block_tokens=4
+    )
+    words = WordTokenizer()
+    beginnings = Beginnings()
+    for call, prompt in zip(loop.calls, prompts, strict=True):
+        beginnings.add(call.role, prompt)
+    job = job_of(loop.calls, order=order, beginnings=beginnings.tokens(words.count))
+    cost = simulate([job], server)
+    real = RealPrompts(4)
+    found = [real.find_and_add(words.offsets(prompt), prompt) for prompt in prompts]
+    reads = [call for call in cost.served if call.role == "reader"]
+    assert len(reads) == 3 * 12
+    prompt_tokens = sum(call.prompt_tokens for call in reads)
+    simulated = sum(call.cached_tokens for call in reads) / prompt_tokens
+    actual = sum(t for t, call in zip(found, loop.calls, strict=True) if call.role == "reader")
+    assert actual / prompt_tokens - less <= simulated <= actual / prompt_tokens + 0.01
+
+
+class RealPrompts:
+    """A prefix cache over the words of prompts as they stand."""
+
+    def __init__(self, block: int) -> None:
+        self.block = block
+        self.held: set[tuple[str, ...]] = set()
+
+    def find_and_add(self, offsets: Any, prompt: str) -> int:
+        words = tuple(prompt[start:end] for start, end in offsets)
+        ends = range(self.block, len(words) + 1, self.block)
+        hits = 0
+        for end in ends:
+            if words[:end] not in self.held:
+                break
+            hits = end
+        self.held.update(words[:end] for end in ends)
+        return min(hits, (len(words) - 1) // self.block * self.block)
+
+
+def test_the_default_order_lets_later_turns_of_the_real_loop_find_their_chunks() -> None:
+    def hits(order: Any) -> list[float]:
+        loop, _ = read_by_the_oracle(order)
+        server = slots(4, cache_tokens=None, block_tokens=4)
+        cost = simulate([job_of(loop.calls, order=order)], server)
+        return [cost.hit_rate(turn) for turn in (1, 2, 3)]
+
+    first, second, third = hits("question_chunk_memory")
+    assert first == 0
+    assert min(second, third) > 0.97, "all but the last block of a chunk"
+    assert hits("reference") == [0, 0, 0]

@@ -19,11 +19,12 @@ from .ledger import Cost, Served
 from .machine import MACHINES, Batching, Machine, machine
 from .prefix_cache import PrefixCache, Segment
 from .queueing import Schedule
-from .recorded import job_of
+from .recorded import Beginnings, job_of
 
 __all__ = [
     "MACHINES",
     "Batching",
+    "Beginnings",
     "Cost",
     "Job",
     "Machine",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from os.path import commonprefix
 
 from ..workflow import CallRecord
 from .jobs import Job, PromptOrder, Request, prompt_of
@@ -16,6 +17,7 @@ def job_of(
     question: Hashable = None,
     document: Hashable = None,
     order: PromptOrder = "question_chunk_memory",
+    beginnings: Mapping[str, int] | None = None,
     output_tokens: Callable[[CallRecord], int] | None = None,
 ) -> Job:
     """Return the job that a workflow's calls make up: `workflow.calls` of any of them.
@@ -31,8 +33,12 @@ def job_of(
             this job's own.
         document: what the chunks are of (a digest, say): jobs with the same document read the same
             chunks; None: it is this job's own.
-        order: of the prompts' parts. The instruction's end, which may stand behind the memory, is
-            counted to its beginning.
+        order: of the prompts' parts.
+        beginnings: by role, the tokens that all its prompts begin with; see `Beginnings`. What else
+            a prompt has beside its parts is then taken to stand behind them. Records do not tell,
+            so without this all that the prompts of a role have in common, beside their parts, is
+            taken to stand before them, which finds a little too much in the cache: the end of the
+            instruction, which stands behind the memory.
         output_tokens: how long to take a reply for, instead of how long it was: scripted agents
             are brief.
 
@@ -42,18 +48,29 @@ def job_of(
     asker = name if question is None else question
     source = name if document is None else document
     stages: dict[tuple[int, ...], list[Request]] = {}
-    for call in sorted(calls, key=lambda call: call.id):
+    calls = sorted(calls, key=lambda call: call.id)
+    shared: dict[str, int] = {}
+    for call in calls:
+        shared[call.role] = min(shared.get(call.role, call.prompt_tokens), _beside(call))
+    for role, tokens in (beginnings or {}).items():
+        if role in shared:
+            shared[role] = min(shared[role], tokens)
+    # With the chunk before the question, what prompts begin with is the same for all questions.
+    alike = beginnings is not None and order == "chunk_question_memory"
+    for call in calls:
         chunk = Segment((source, call.index), call.chunk_tokens)
-        head = call.prompt_tokens - call.chunk_tokens - call.memory_tokens - call.selected_tokens
+        head = shared[call.role]
         prompt, place = prompt_of(
-            order,
-            head=Segment((asker, call.role), head),
+            "question_chunk_memory" if alike else order,
+            head=Segment(("instruction" if alike else asker, call.role), head),
             chunk=chunk if call.chunk_tokens else None,
             memory=Segment((name, "memory", *_memory_of(call)), call.memory_tokens),
         )
         if call.selected_tokens:
             notes = (name, "notes", call.turn, call.level, call.index)
             prompt = (*prompt, Segment(notes, call.selected_tokens))
+        if rest := _beside(call) - head:
+            prompt = (*prompt, Segment((name, "rest", call.id), rest))
         request = Request(
             role=call.role,
             turn=call.turn,
@@ -63,6 +80,39 @@ def job_of(
         )
         stages.setdefault(_stage_of(call), []).append(request)
     return Job(name=name, stages=tuple(tuple(stage) for stage in stages.values()))
+
+
+class Beginnings:
+    """What the prompts of each role begin with, found by looking at them one after the other.
+
+    Example:
+        >>> seen = Beginnings()
+        >>> for prompt in ("Read this: one two", "Read this: one three"):
+        ...     seen.add("reader", prompt)
+        >>> seen.tokens(lambda text: len(text.split()))
+        {'reader': 3}
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def add(self, role: str, prompt: str) -> None:
+        """Look at a prompt."""
+        known = self._texts.get(role, prompt)
+        self._texts[role] = commonprefix([known, prompt])  # noqa: RUF071 (of characters, indeed)
+
+    def tokens(self, count: Callable[[str], int]) -> dict[str, int]:
+        """Return the length of the beginnings, by role.
+
+        Args:
+            count: the tokens of a text.
+        """
+        return {role: count(text) for role, text in self._texts.items()}
+
+
+def _beside(call: CallRecord) -> int:
+    """Return the tokens of a prompt that are no chunk, memory or notes."""
+    return call.prompt_tokens - call.chunk_tokens - call.memory_tokens - call.selected_tokens
 
 
 def _stage_of(call: CallRecord) -> tuple[int, ...]:
