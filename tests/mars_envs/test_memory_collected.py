@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -128,3 +129,18 @@ def test_exhausted_readers_leave_the_document_to_the_others() -> None:
         assert rollout.outcome == "terminated"
         assert [t.agent for t in rollout.turns].count("reader_3") == 1
         assert rollout.summary["exact_match"] == 1.0
+
+
+@pytest.mark.data
+def test_real_questions_are_read_by_scripted_agents(data_dir: Path) -> None:
+    source = f"{data_dir / 'hotpotqa' / 'hotpot_dev_distractor_head.json'}?documents=40&limit=6"
+    env = ParallelMemoryEnv(tasks=source, chunk_tokens=500, align="document", readers=8)
+    for task in env.tasks:
+        speak = oracle(task)
+        observations, infos = env.reset(seed=0, options={"task": task.task_id})
+        while env.agents:
+            asked = [agent for agent in env.agents if infos[agent]["active"]]
+            observations, _, _, _, infos = env.step({a: speak(observations[a]) for a in asked})
+        info = infos["answerer_0"]
+        assert (info["exact_match"], info["gold_recall"]) == (1.0, 1.0)
+        assert info["n_chunks"] > 8
