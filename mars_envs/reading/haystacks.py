@@ -7,12 +7,14 @@ of a seed and its number, with lengths that are known without writing it.
 from __future__ import annotations
 
 import hashlib
+import random
+import string
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +38,9 @@ NOISE: Final = (
 """Five short sentences that say nothing, said over and over."""
 
 NUMBER_DIGITS: Final = 7
+_LETTERS: Final = 6  # of a coded word
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +176,84 @@ _NAMES: Final = Names("train")
 def _uuid(number: int) -> str:
     digest = hashlib.sha256(str(number).encode()).digest()
     return str(uuid.UUID(bytes=digest[:16], version=4))
+
+
+@dataclass(frozen=True)
+class CodedWords:
+    """Words without meaning, the k-th of them as frequent as k ** -alpha.
+
+    Args:
+        seed: of the vocabulary.
+        size: of it.
+        alpha: see there.
+    """
+
+    seed: str
+    size: int
+    alpha: float
+
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Words of six letters, from the most frequent one."""
+        draw = seeded(f"{self.seed}|vocabulary")
+        letters = string.ascii_lowercase
+        return tuple(distinct(self.size, lambda: "".join(draw.choices(letters, k=_LETTERS))))
+
+    def ids(self, bits: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return the number of a word for each number below 2**64."""
+        shares = (bits >> np.uint64(11)) / np.float64(1 << 53)
+        found = np.searchsorted(self._rising, shares, side="right")
+        return np.minimum(found, self.size - 1).astype(np.int64)
+
+    def lines(self, bits: NDArray[np.uint64]) -> list[str]:
+        """Return lines of words, one for each row of bits."""
+        return [" ".join([self.vocabulary[i] for i in row]) for row in self.ids(bits).tolist()]
+
+    @cached_property
+    def _rising(self) -> NDArray[np.float64]:
+        weights = np.arange(1, self.size + 1, dtype=np.float64) ** -self.alpha
+        rising: NDArray[np.float64] = np.cumsum(weights) / weights.sum()
+        return rising
+
+
+@dataclass(frozen=True)
+class Needles:
+    """Writes other needles.
+
+    Args:
+        keys: what they are about.
+        values: what they say of it.
+        kind: what values are.
+    """
+
+    keys: Secrets
+    values: Secrets
+    kind: SecretKind
+
+    def lines(self, bits: NDArray[np.uint64]) -> list[str]:
+        """Return a needle for each row of two numbers."""
+        names, values = self.keys.drawn(bits[:, 0]), self.values.drawn(bits[:, 1])
+        return [needle(self.kind, n, v) for n, v in zip(names, values, strict=True)]
+
+
+def needle(kind: SecretKind, key: str, value: str) -> str:
+    """Return the sentence that hides a value."""
+    return f"One of the special magic {kind} for {key} is: {value}."
+
+
+def distinct(count: int, make: Callable[[], Item], barred: Sequence[Item] = ()) -> list[Item]:
+    """Return so many different things."""
+    found: dict[Item, None] = {}
+    while len(found) < count:
+        one = make()
+        if one not in barred:
+            found[one] = None
+    return list(found)
+
+
+def seeded(seed: str) -> random.Random:
+    """Return a generator that depends on a text alone."""
+    return random.Random(hashlib.sha256(seed.encode()).digest())
 
 
 def grammar_text(seed: str) -> Distractors:

@@ -9,27 +9,29 @@ And a text holds no instruction: the question stands apart from the document.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import random
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import InvalidSetting
 from .haystacks import (
     NOISE,
+    CodedWords,
     Generated,
     Lines,
+    Needles,
     SecretKind,
     Secrets,
+    distinct,
     file_text,
     grammar_text,
+    needle,
+    seeded,
 )
 from .synthetic.assemble import Special, assemble
 from .synthetic.lazy import SyntheticTasks
@@ -50,10 +52,7 @@ DEPTHS: Final = 40
 
 FILE: Final = "file:"
 _WORDS_OF_LINE: Final = 16
-_LETTERS: Final = 6
 _ASKED_WORDS: Final = 3
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +215,7 @@ def ruler_tasks(name: str, **options: Any) -> SyntheticTasks:
 
 def _niah(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
     settings = recipe.settings
-    draw = _random(task_id)
+    draw = seeded(task_id)
     keys, values = Secrets(settings.key_type), Secrets(settings.value_type)
     chosen = _sample(draw, keys, settings.keys)
     secrets = values.words(
@@ -230,7 +229,7 @@ def _niah(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
         for nth in range(settings.values):
             value = secrets[number * settings.values + nth]
             hop = len(answers) if number in asked else None
-            text = _needle(settings.value_type, name, value)
+            text = needle(settings.value_type, name, value)
             needles.append(_line(text, hop, name))
             if hop is not None:
                 answers.append(value)
@@ -259,12 +258,12 @@ def _niah(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
 
 def _vt(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
     settings = recipe.settings
-    draw = _random(task_id)
+    draw = seeded(task_id)
     length = settings.hops + 1
-    names = _distinct(
+    names = distinct(
         settings.chains * length, lambda: "".join(draw.choices(string.ascii_uppercase, k=5))
     )
-    values = _distinct(settings.chains, lambda: str(draw.randint(10_000, 99_999)))
+    values = distinct(settings.chains, lambda: str(draw.randint(10_000, 99_999)))
     specials = []
     for number, value in enumerate(values):
         chain = names[number * length : (number + 1) * length]
@@ -306,7 +305,7 @@ def _fwe(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
             break
     else:
         raise InvalidSetting(f"{words} words do not have {_ASKED_WORDS} most frequent ones")
-    document, _ = assemble([], haystack, words, _ANYWHERE, _random(task_id))
+    document, _ = assemble([], haystack, words, _ANYWHERE, seeded(task_id))
     return ReadingTask(
         task_id=task_id,
         question=f"Which {_ASKED_WORDS} words are the most frequent in the coded text?",
@@ -318,69 +317,7 @@ def _fwe(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
     )
 
 
-@dataclass(frozen=True)
-class CodedWords:
-    """Words without meaning, the k-th of them as frequent as k ** -alpha.
-
-    Args:
-        seed: of the vocabulary.
-        size: of it.
-        alpha: see there.
-    """
-
-    seed: str
-    size: int
-    alpha: float
-
-    @cached_property
-    def vocabulary(self) -> tuple[str, ...]:
-        """Words of six letters, from the most frequent one."""
-        draw = _random(f"{self.seed}|vocabulary")
-        letters = string.ascii_lowercase
-        return tuple(_distinct(self.size, lambda: "".join(draw.choices(letters, k=_LETTERS))))
-
-    def ids(self, bits: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return the number of a word for each number below 2**64."""
-        shares = (bits >> np.uint64(11)) / np.float64(1 << 53)
-        found = np.searchsorted(self._rising, shares, side="right")
-        return np.minimum(found, self.size - 1).astype(np.int64)
-
-    def lines(self, bits: NDArray[np.uint64]) -> list[str]:
-        """Return lines of words, one for each row of bits."""
-        return [" ".join([self.vocabulary[i] for i in row]) for row in self.ids(bits).tolist()]
-
-    @cached_property
-    def _rising(self) -> NDArray[np.float64]:
-        weights = np.arange(1, self.size + 1, dtype=np.float64) ** -self.alpha
-        rising: NDArray[np.float64] = np.cumsum(weights) / weights.sum()
-        return rising
-
-
-@dataclass(frozen=True)
-class Needles:
-    """Writes other needles.
-
-    Args:
-        keys: what they are about.
-        values: what they say of it.
-        kind: what values are.
-    """
-
-    keys: Secrets
-    values: Secrets
-    kind: SecretKind
-
-    def lines(self, bits: NDArray[np.uint64]) -> list[str]:
-        """Return a needle for each row of two numbers."""
-        names, values = self.keys.drawn(bits[:, 0]), self.values.drawn(bits[:, 1])
-        return [_needle(self.kind, n, v) for n, v in zip(names, values, strict=True)]
-
-
 _ANYWHERE: Final = Wish(placement="any", order="random", chunk=None, depths=None)
-
-
-def _needle(kind: SecretKind, key: str, value: str) -> str:
-    return f"One of the special magic {kind} for {key} is: {value}."
 
 
 def _line(text: str, hop: int | None, trigger: str) -> Special:
@@ -402,21 +339,7 @@ def _haystack(settings: RulerSettings, task_id: str, taken: tuple[int, ...]) -> 
 
 def _sample(draw: random.Random, secrets: Secrets, count: int) -> list[int]:
     """Return numbers of different secrets, none of them barred."""
-    return _distinct(count, lambda: draw.randrange(secrets.size), secrets.barred)
-
-
-def _distinct(count: int, make: Callable[[], Item], barred: Sequence[Item] = ()) -> list[Item]:
-    """Return so many different things."""
-    found: dict[Item, None] = {}
-    while len(found) < count:
-        one = make()
-        if one not in barred:
-            found[one] = None
-    return list(found)
-
-
-def _random(seed: str) -> random.Random:
-    return random.Random(hashlib.sha256(seed.encode()).digest())
+    return distinct(count, lambda: draw.randrange(secrets.size), secrets.barred)
 
 
 def _source(recipe: RulerRecipe) -> dict[str, str]:

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mars_envs.errors import InvalidSetting, InvalidTask
@@ -20,7 +21,7 @@ from mars_envs.reading.synthetic import (
     synthetic_tasks,
 )
 from mars_envs.reading.synthetic.grammar import Style
-from mars_envs.reading.synthetic.names import CONSONANTS, FINALS, LENGTH, VOWELS, Names
+from mars_envs.reading.synthetic.names import CONSONANTS, FINALS, LENGTH, VOWELS, Names, Numbers
 from mars_envs.reading.task import ReadingTask
 from mars_envs.reading.words import count_words
 
@@ -252,6 +253,14 @@ def test_no_name_is_part_of_another_and_none_comes_twice() -> None:
         words = Names(split).words(range(0, 600_000, 7))  # type: ignore[arg-type]
         assert {len(word) for word in words} == {LENGTH}
         assert len(set(words)) == len(words)
+
+
+def test_numbers_have_five_digits_and_none_comes_twice_whatever_the_vocabulary() -> None:
+    for limit in (16, 1000, 90_000, 200_000, None):
+        numbers = Numbers(limit)
+        values = numbers.values(np.arange(numbers.size)).tolist()
+        assert len(set(values)) == len(values) == min(limit or 90_000, 90_000)
+        assert 10_000 <= min(values) <= max(values) <= 99_999
 
 
 def test_the_names_of_the_splits_are_all_there_are() -> None:

@@ -54,7 +54,7 @@ class Names:
 
     Example:
         >>> Names("train").word(0)
-        'Babebal'
+        'Bababam'
     """
 
     split: NameSplit
@@ -151,7 +151,7 @@ class Numbers:
     @property
     def size(self) -> int:
         """How many there are."""
-        return 90_000 if self.limit is None else self.limit
+        return 90_000 if self.limit is None else min(self.limit, 90_000)
 
     def value(self, index: int) -> int:
         """Return one of them; they rise."""
