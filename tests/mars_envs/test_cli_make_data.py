@@ -9,10 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mars_envs.cli import main
+from mars_envs.cli.make_data import make_reading
+from mars_envs.cli.reading_config import MakeReadingConfig
+from mars_envs.errors import MarsEnvsError
 from mars_envs.reading.load import load_reading_tasks
 from mars_envs.reading.synthetic import check_evidence, synthetic_tasks
 from mars_envs.reading.words import count_words
@@ -143,34 +147,29 @@ def test_a_finished_folder_stays_as_it_is(tmp_path: Path) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
 
 
-BAD = [
-    (("--family", "kg9"), "no family 'kg9'"),
-    (("--family", "ruler:cwe"), "no task 'cwe'"),
-    (("--family", "hotpotqa", "--tokens", "9"), "needs --source"),
-    (("--family", "hotpotqa", "--source", "x.json"), "needs --tokens or --documents"),
-    (("--family", "hotpotqa", "--source", "x", "--order", "reverse"), "has no --order"),
-    (("--family", "kg2", "--documents", "50"), "has no --documents"),
-    (("--family", "kg2", "--options", "hops=3"), "kg2 has no 'hops'"),
-    (("--family", "kg2", "--options", "tokens"), "takes NAME=VALUE"),
-    (("--family", "kg2", "--tokens", "2000", "--options", "tokens=3"), "tokens is set twice"),
-    (("--family", "kg2", "--tokens", "70"), "do not hold the evidence"),
-    (("--family", "kg2", "--n", "0"), "--n must be at least 1"),
-    (("--family", "kg2", "--split", "test"), "split is one of train"),
-    (("--family", "hotpotqa", "--source", "none.json", "--documents", "9"), "none.json"),
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"family": "kg9"}, "no family 'kg9'"),
+    ({"family": "ruler:cwe"}, "no task 'cwe'"),
+    ({"family": "hotpotqa", "tokens": 9}, "needs --source"),
+    ({"family": "hotpotqa", "source": "x.json"}, "needs --tokens or --documents"),
+    ({"family": "hotpotqa", "source": "x", "chunk_tokens": 9}, "has no --chunk-tokens"),
+    ({"family": "kg2", "documents": 50}, "has no --documents"),
+    ({"family": "kg2", "options": ["hops=3"]}, "kg2 has no 'hops'"),
+    ({"family": "kg2", "options": ["tokens"]}, "takes NAME=VALUE"),
+    ({"family": "kg2", "tokens": 2000, "options": ["tokens=3"]}, "tokens is set twice"),
+    ({"family": "kg2", "tokens": 70}, "do not hold the evidence"),
+    ({"family": "kg2", "n": 0}, "--n must be at least 1"),
+    ({"family": "kg2", "split": "test"}, "split is one of train"),
+    ({"family": "hotpotqa", "source": "none.json", "documents": 9}, "none.json"),
 ]
 
 
-@pytest.mark.parametrize(("options", "message"), BAD)
-def test_what_cannot_be_made_is_refused_in_a_line(
-    options: tuple[str, ...],
-    message: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("settings", "message"), BAD)
+def test_what_cannot_be_made_is_refused(
+    settings: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main([*COMMAND, *options, "--out", str(tmp_path / "out")]) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(MarsEnvsError, match=message):
+        make_reading(MakeReadingConfig(out=str(tmp_path / "out"), **settings))
 
 
 def test_a_folder_of_something_else_is_left_alone(
