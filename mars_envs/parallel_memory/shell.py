@@ -19,12 +19,12 @@ from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
-from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from ..errors import InvalidSetting, ProtocolError
 from ..reading.chunking import Chunks, chunks_holding
 from ..reading.task import ReadingTask
+from ..shell import EpisodeEnd, Shell, whole_limit
 from ..spaces import TEXT_LIMIT, UnicodeText
 from ..stopwatch import Stopwatch
 from .drawing import memory_to_image
@@ -53,26 +53,11 @@ WorkflowMaker = Callable[[str, Chunks], Workflow]
 Infos = dict[str, Info]
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(EpisodeEnd):
     """Why an episode is over: "answered", or a reason of `OUTSIDE`; empty while it runs."""
 
-    reason: str = ""
-
-    @property
-    def over(self) -> bool:
-        """Whether nobody is asked any more."""
-        return self.reason != ""
-
-    @property
-    def truncated(self) -> bool:
-        """Whether it was cut off, without anything to score."""
-        return self.reason in OUTSIDE
-
-    @property
-    def terminated(self) -> bool:
-        """Whether the question was answered."""
-        return self.over and not self.truncated
+    __slots__ = ()
+    OUTSIDE = OUTSIDE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +73,11 @@ class _Shown:
     state: NDArray[np.float32]
 
 
-class MemoryShell:
+class MemoryShell(Shell):
     """What all forms have in common; `ParallelMemoryEnv` explains the options."""
 
     metadata: ClassVar[dict[str, Any]] = {
-        "render_modes": ["ansi", "human", "rgb_array"],
-        "render_fps": 1,
-        "supports_fail": True,
+        **Shell.metadata,
         "shared_reward": True,
         "request_info_keys": REQUEST_FIELDS,
     }
@@ -113,14 +96,8 @@ class MemoryShell:
         render_mode: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__()
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            known = ", ".join(map(repr, modes))
-            raise InvalidSetting(f"render_mode must be {known} or None, got {render_mode!r}")
-        self.render_mode = render_mode
-        self.max_cycles = _limit("max_cycles", max_cycles)
-        self._max_calls = _limit("max_calls", max_calls)
+        super().__init__(render_mode=render_mode, max_cycles=max_cycles)
+        self._max_calls = whole_limit("max_calls", max_calls)
         if max_seconds is not None and not max_seconds > 0:
             raise InvalidSetting(f"max_seconds must be above 0, or None, got {max_seconds!r}")
         self._max_seconds = max_seconds
@@ -132,7 +109,6 @@ class MemoryShell:
         self._tasks = ReadingTasks(tasks, chunking)
         self._clock = clock
         self._watch = Stopwatch(clock)
-        self._np_random: np.random.Generator | None = None
         self.possible_agents = [agent for pool in self._pools.values() for agent in pool]
         self._names = frozenset(self.possible_agents)
         self.agents: list[str] = []
@@ -150,13 +126,6 @@ class MemoryShell:
         self._shown: _Shown | None = None
 
     # What can be looked at ------------------------------------------------------------------------
-
-    @property
-    def np_random(self) -> np.random.Generator:
-        """The generator that tasks are drawn from."""
-        if self._np_random is None:
-            self._np_random, _ = seeding.np_random()
-        return self._np_random
 
     @property
     def workflow(self) -> Workflow:
@@ -191,25 +160,11 @@ class MemoryShell:
         """Return where the episode stands as numbers in [0, 1]: [8], see `state.STATE_COLUMNS`."""
         return self._look.state.copy()
 
-    def render(self) -> str | NDArray[np.uint8] | None:
-        """Return the turns as text ("ansi") or as a picture ("rgb_array"), or print them ("human").
+    def _to_image(self) -> NDArray[np.uint8]:
+        return memory_to_image(self._episode)
 
-        A picture is uint8 of shape [480, 640, 3], see `drawing`.
-
-        Raises:
-            ImportError: a picture is wanted, and there is no Pillow.
-        """
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing: the environment has no render_mode")
-            return None
-        episode = self._episode
-        if self.render_mode == "rgb_array":
-            return memory_to_image(episode)
-        text = memory_to_text(episode, stop_reason=self._ending.reason)
-        if self.render_mode == "human":
-            print(text)
-            return None
-        return text
+    def _to_text(self) -> str:
+        return memory_to_text(self._episode, stop_reason=self._ending.reason)
 
     def close(self) -> None:
         """Do nothing: an environment holds no resources."""
@@ -243,8 +198,7 @@ class MemoryShell:
     def _begin(self, seed: int | None, options: Mapping[str, Any]) -> None:
         """Draw a task and start it; nothing changes where the options are wrong."""
         chosen = self._tasks.find(options)
-        if seed is not None:
-            self._np_random, _ = seeding.np_random(seed)
+        self._seed(seed)
         # Drawn whatever the options say, so that they do not shift later episodes.
         drawn = int(self.np_random.integers(len(self._tasks)))
         index = drawn if chosen is None else chosen
@@ -331,10 +285,6 @@ class MemoryShell:
         if agent not in self._names:
             raise KeyError(f"no agent {agent!r}; the agents are {self.possible_agents[:3]}, …")
 
-    def _check_running(self) -> None:
-        if not self.agents:
-            raise ProtocolError("no episode is running; call reset() first")
-
     def __getstate__(self) -> dict[str, Any]:
         # The log says it all; a workflow may hold a document.
         return {**self.__dict__, "_made": None, "_shown": None}
@@ -354,12 +304,3 @@ def _show(episode: Episode, ending: Ending) -> _Shown:
         cut=frozenset(cut),
         state=state_of(workflow, episode.tally),
     )
-
-
-def _limit(name: str, value: int | None) -> int | None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if value is not None and not (whole and value >= 1):
-        raise InvalidSetting(
-            f"{name} must be a whole number of at least 1, or None for no limit, got {value!r}"
-        )
-    return value

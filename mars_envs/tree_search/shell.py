@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import gymnasium
 import numpy as np
-from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from ..errors import ProtocolError
 from ..judging.base import Judge
+from ..shell import EpisodeEnd, Shell
 from ..spaces import TEXT_LIMIT, UnicodeText
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
@@ -41,36 +39,19 @@ Infos = dict[str, Info]
 Action = str | Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(EpisodeEnd):
     """Why an episode is over: a reason of `StopReason` or "max_cycles"; empty while it runs."""
 
-    reason: str = ""
-
-    @property
-    def over(self) -> bool:
-        """Whether nobody is asked any more."""
-        return self.reason != ""
-
-    @property
-    def truncated(self) -> bool:
-        """Whether a limit from outside ended it; budgets of the task terminate."""
-        return self.reason in OUTSIDE
-
-    @property
-    def terminated(self) -> bool:
-        """Whether the task's own rules ended it."""
-        return self.over and not self.truncated
+    __slots__ = ()
+    OUTSIDE = OUTSIDE
 
 
-class TreeShell:
+class TreeShell(Shell):
     """What both environments have in common; `TreeSearchEnv` explains the options."""
 
     metadata: ClassVar[dict[str, Any]] = {
         "name": "tree_search_v0",
-        "render_modes": ["ansi", "human", "rgb_array"],
-        "render_fps": 1,
-        "supports_fail": True,
+        **Shell.metadata,
         "shared_reward": False,
         "request_info_keys": REQUEST_FIELDS,
     }
@@ -100,17 +81,7 @@ class TreeShell:
         render_mode: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__()
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            known = ", ".join(map(repr, modes))
-            raise ValueError(f"render_mode must be {known} or None, got {render_mode!r}")
-        if max_cycles is not None and not (
-            isinstance(max_cycles, int | np.integer) and max_cycles >= 1
-        ):
-            raise ValueError(
-                f"max_cycles must be a whole number of at least 1, or None, got {max_cycles!r}"
-            )
+        super().__init__(render_mode=render_mode, max_cycles=max_cycles)
         if not (isinstance(budget, int | np.integer) and budget >= 1):
             raise ValueError(
                 f"budget is a number of nodes, a whole one of at least 1, got {budget!r}"
@@ -120,8 +91,6 @@ class TreeShell:
         self.possible_agents = _agent_names(agents)
         self.agents: list[str] = []
         self.budget = budget
-        self.max_cycles = max_cycles
-        self.render_mode = render_mode
         self._selector = resolve_selector(selector, agent_mix)
         self._score_fn = resolve_score_fn(score_fn)
         self._agent_budgets = dict(agent_budgets or {})
@@ -146,7 +115,6 @@ class TreeShell:
         )
         self._tasks = TaskSet(load_tasks(tasks))
         self._judge = JudgeHandle(judge)
-        self._np_random: np.random.Generator | None = None
         # Found wrong, an option is refused here and not at the first reset.
         team = _team(None, self.possible_agents, self._agent_budgets)
         self._episode = self._new_episode(self._tasks[0], team, seed=0)
@@ -157,13 +125,6 @@ class TreeShell:
         if self._rules.agent_selects:
             keys = (*REQUEST_FIELDS, "action_mask")
             self.metadata = {**self.metadata, "request_info_keys": keys}  # type: ignore[misc]
-
-    @property
-    def np_random(self) -> np.random.Generator:
-        """The generator that episodes are drawn from."""
-        if self._np_random is None:
-            self._np_random, _ = seeding.np_random()
-        return self._np_random
 
     @property
     def search(self) -> TreeSearch:
@@ -213,24 +174,11 @@ class TreeShell:
         """
         return self._episode.state()
 
-    def render(self) -> str | NDArray[np.uint8] | None:
-        """Return the tree as text ("ansi") or as a picture ("rgb_array"), or print it ("human").
+    def _to_image(self) -> NDArray[np.uint8]:
+        return tree_to_image(self.tree, self.possible_agents, best=self._best)
 
-        A picture is uint8 of shape [480, 640, 3], see `drawing`.
-
-        Raises:
-            ImportError: a picture is wanted, and there is no Pillow.
-        """
-        if self.render_mode is None:
-            gymnasium.logger.warn("render() does nothing: the environment has no render_mode")
-            return None
-        if self.render_mode == "rgb_array":
-            return tree_to_image(self.tree, self.possible_agents, best=self._best)
-        text = f"{self.task.task_id}\n{tree_to_text(self.tree, best=self._best)}"
-        if self.render_mode == "human":
-            print(text)
-            return None
-        return text
+    def _to_text(self) -> str:
+        return f"{self.task.task_id}\n{tree_to_text(self.tree, best=self._best)}"
 
     @property
     def _best(self) -> Node | None:
@@ -261,8 +209,7 @@ class TreeShell:
         """Draw a task and start its tree; nothing changes where the options are wrong."""
         chosen = self._tasks.find(options)
         team = _team(options.get("agents"), self.possible_agents, self._agent_budgets)
-        if seed is not None:
-            self._np_random, _ = seeding.np_random(seed)
+        self._seed(seed)
         # Both draws happen whatever the options say, so that they do not shift later episodes.
         drawn = self._tasks[int(self.np_random.integers(len(self._tasks)))]
         seed = int(self.np_random.integers(2**31))
@@ -314,10 +261,6 @@ class TreeShell:
 
     def _infos(self, ending: Ending) -> Infos:
         return self._episode.infos(ending.reason)
-
-    def _check_running(self) -> None:
-        if not self.agents:
-            raise ProtocolError("no episode is running; call reset() first")
 
 
 def _agent_names(agents: int | Sequence[str]) -> list[str]:
