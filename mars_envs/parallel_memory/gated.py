@@ -68,7 +68,7 @@ class GatedMemory(RecurrentMemory):
 
     def _hear_update(self, request: Request, reply: str) -> Heard:
         said = parse_gated(reply)
-        self._left_early = said.end and self._exit_gate
+        self._left_early |= said.end and self._exit_gate
         self._malformed += said.malformed
         if said.malformed:
             return Heard(status="malformed")

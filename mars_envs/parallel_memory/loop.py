@@ -24,6 +24,9 @@ from .replies import parse_memory, parse_read, parse_summary
 from .settings import MemorySettings
 from .workflow import Call, Note, Phase, TurnRecord
 
+_ROUNDS = 8
+"""Of the last turn, beyond its own, for chunks that were never read."""
+
 
 class MemoryLoop(CallLoop):
     """Reads a document in parallel with a shared memory.
@@ -33,7 +36,9 @@ class MemoryLoop(CallLoop):
 
     A read that is given up is not a no: its turn cannot end reading as `no_new_evidence`. Where
     nobody else found anything either, the next turn reads only what failed, since the memory is
-    the same for all others; else it reads everything.
+    the same for all others; else it reads everything. In the last turn, chunks that no turn has
+    read are asked for in up to `_ROUNDS` further rounds; where one stays unread, the episode ends
+    as `backend_error`: there is no answer from a document that was not read.
 
     Args:
         question: what to answer.
@@ -76,6 +81,8 @@ class MemoryLoop(CallLoop):
         )
         self._space = self._merge_space()
         self._reading: Sequence[int] = range(len(chunks))
+        self._unread = set(self._reading)
+        self._rounds = 0
         self._begin_turn(1)
         self._settle()
 
@@ -95,12 +102,25 @@ class MemoryLoop(CallLoop):
 
     def _advance(self) -> None:
         if self._phase is Phase.READ:
-            self._select()
+            if self._unread and self._turn == self.settings.max_turns:
+                self._read_the_rest()
+            else:
+                self._select()
         elif self._round[0].final:
             self._finish_turn()
         else:
             notes = [note for note in self._level if note is not None]
             self._merge(notes, level=self._round[0].level + 1)
+
+    def _read_the_rest(self) -> None:
+        """Ask again for what was never read; it is now or never."""
+        if self._rounds == _ROUNDS:
+            self._end("backend_error")
+            return
+        self._rounds += 1
+        self._failed = [index for index in self._failed if index not in self._unread]
+        unread = sorted(self._unread)
+        self._post([Request(role="reader", phase=Phase.READ, index=i) for i in unread])
 
     def _finish_turn(self) -> None:
         self._turns.append(
@@ -250,6 +270,7 @@ class MemoryLoop(CallLoop):
 
     def _hear_reader(self, request: Request, reply: str, tokens: int) -> Heard:
         settings = self.settings
+        self._unread.discard(request.index)
         if settings.check:
             check = parse_read(reply, grammar=settings.grammar, strict=settings.strict)
         else:

@@ -26,7 +26,8 @@ class RecurrentMemory(CallLoop):
 
     An update that is given up leaves the memory as it is, and its chunk is read again behind the
     last one: a pass ends only when every chunk was read, or the episode as `backend_error`. An
-    empty reply keeps the old memory. A document without chunks goes straight to the answer.
+    exit waits for such chunks, too. An empty reply keeps the old memory. A document without chunks
+    goes straight to the answer.
 
     Args:
         question: what to answer.
@@ -83,13 +84,16 @@ class RecurrentMemory(CallLoop):
     def _begin_pass(self, number: int) -> None:
         self._turn = number
         self._to_read = deque(range(len(self.chunks)))
+        self._failed: set[int] = set()  # given up, and not read since
         self._read: list[int] = []
         self._changed: list[int] = []
         self._malformed = 0
         self._memory_cut = False
 
     def _advance(self) -> None:
-        if self._to_read and not self._exits():
+        if self._exits():
+            self._to_read = deque(index for index in self._to_read if index in self._failed)
+        if self._to_read:
             self._post([Request(role="memorizer", phase=Phase.READ, index=self._to_read.popleft())])
             return
         self._turns.append(
@@ -111,7 +115,7 @@ class RecurrentMemory(CallLoop):
             self._begin_pass(self._turn + 1)
 
     def _exits(self) -> bool:
-        """Whether nothing more is to be read."""
+        """Whether nothing more is to be read, but what failed."""
         return False
 
     def _reason(self) -> ExitReason:
@@ -121,6 +125,7 @@ class RecurrentMemory(CallLoop):
         if request.role != "memorizer":
             return False
         self._to_read.append(request.index)
+        self._failed.add(request.index)
         return True
 
     def _call(self, call_id: int, request: Request) -> Call:
@@ -148,6 +153,7 @@ class RecurrentMemory(CallLoop):
         if request.role != "memorizer":
             return super()._hear(request, reply, tokens)
         self._read.append(request.index)
+        self._failed.discard(request.index)
         return self._hear_update(request, reply)
 
     def _hear_update(self, request: Request, reply: str) -> Heard:

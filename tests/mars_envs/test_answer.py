@@ -190,6 +190,17 @@ def test_a_backend_that_is_down_is_an_error_with_what_was_found_and_never_an_ans
     assert (str(sent), sent.reading) == (str(caught.value), caught.value.reading)
 
 
+@pytest.mark.parametrize("max_turns", [1, 3])
+def test_readers_that_all_fail_leave_nothing_to_answer_from(max_turns: int) -> None:
+    def deaf(prompt: str) -> str:
+        if "<part" in prompt:
+            raise ConnectionError("refused")
+        return Answer("from nowhere")
+
+    with pytest.raises(AnswerFailed, match="ConnectionError: refused"):
+        answer("Who?", "A short text.", generate=deaf, max_turns=max_turns, delay_s=0.0)
+
+
 def test_errors_that_are_no_failures_end_it_at_once() -> None:
     calls = []
 

@@ -139,6 +139,21 @@ def test_a_server_that_is_down_is_a_message_with_what_was_read_and_no_answer(
     assert "Traceback" not in shown.err
 
 
+def test_a_server_that_fails_for_every_reader_leaves_nothing_to_answer_from(
+    server: Server,
+    document: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trainers.policies.chat.LONGEST_DELAY_S", 0.0)
+    monkeypatch.setattr("mars_envs.parallel_memory.drive.LONGEST_DELAY_S", 0.0)
+    server.answer = lambda body, number: (
+        (400, {"error": "too long"}, {}) if "<part" in str(body["messages"]) else reply(body)
+    )
+    assert read(document, QUESTION, "--model", server.url, "--chunk-tokens", 10**6) == 2
+    assert "answer " not in capsys.readouterr().out
+
+
 def test_an_answer_without_a_box_is_none(
     server: Server, document: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -492,6 +492,29 @@ def test_a_chunk_whose_update_is_given_up_is_read_again_behind_the_last_one() ->
     ]
 
 
+@pytest.mark.parametrize("passes", [1, 2])
+def test_an_exit_waits_for_chunks_whose_update_was_given_up(passes: int) -> None:
+    loop = GatedMemory("Which?", letters(), settings=memory_settings(retries=0), passes=passes)
+    loop.fail(loop.ask()[0].id, "no reply")
+    for reply in (Update("a", end=True), Update("ab")):
+        (call,) = loop.ask()
+        loop.tell(call.id, reply)
+    (call,) = loop.ask()
+    assert (call.role, call.memory) == ("answerer", "ab")
+    assert (loop.exit_reason, loop.turns[-1].read) == ("exit_gate", (1, 0))
+
+
+@pytest.mark.parametrize("method", ["recurrent", "gated"])
+def test_nothing_is_answered_with_a_chunk_whose_update_never_came(method: str) -> None:
+    def speak(view: Mapping[str, Any]) -> str:
+        if view["chunk_index"] == 0:
+            raise ConnectionError("no reply")
+        return Update("all", end=True) if view["gated"] else "all"
+
+    loop = play(make_workflow(method, "Which?", letters()), speak, failures=(ConnectionError,))
+    assert (loop.exit_reason, loop.answer) == ("backend_error", "")
+
+
 @pytest.mark.parametrize("method", BASELINES)
 def test_a_call_is_told_once(method: str) -> None:
     workflow = make_workflow(method, "Which?", letters())

@@ -132,10 +132,53 @@ def test_a_read_that_is_given_up_is_not_a_no() -> None:
 
 
 def test_the_last_turn_with_a_failed_read_ends_as_max_turns() -> None:
-    loop = loop_of(2, retries=0, max_turns=1)
+    loop = loop_of(2, retries=0, max_turns=2, early_exit=False)
+    tell_reads(loop, [Read.no(), Read.no()])
     tell_reads(loop, [Read.no(), None])
     assert only(loop.ask()).role == "answerer"
     assert loop.exit_reason == "max_turns"
+    assert loop.turns[-1].failed == (1,)
+
+
+def test_the_last_turn_asks_again_for_chunks_that_no_turn_has_read() -> None:
+    loop = loop_of(3, retries=0, max_turns=1)
+    tell_reads(loop, [Read.yes("one"), None, None])
+    tell_reads(loop, [None, Read.yes("three")])
+    tell_reads(loop, [Read.yes("two")])
+    merge = only(loop.ask())
+    assert [note.text for note in merge.selected] == ["one", "two", "three"]
+    loop.tell(merge.id, Merge("all"))
+    assert only(loop.ask()).role == "answerer"
+    assert (loop.exit_reason, loop.turns[0].failed) == ("max_turns", ())
+
+
+def test_the_last_turn_may_learn_in_a_further_round_that_there_is_nothing_new() -> None:
+    loop = loop_of(2, retries=0, max_turns=1)
+    tell_reads(loop, [Read.no(), None])
+    tell_reads(loop, [Read.no()])
+    assert only(loop.ask()).role == "answerer"
+    assert loop.exit_reason == "no_new_evidence"
+
+
+@pytest.mark.parametrize("max_failures", [None, 3, 10**6])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"max_turns": 1}, {"early_exit": False}, {"check": False}, {"merging": False}],
+)
+@pytest.mark.parametrize("n", [1, 2, 40])
+def test_an_episode_is_never_answered_with_a_chunk_that_nobody_has_read(
+    n: int, changes: dict[str, Any], max_failures: int | None
+) -> None:
+    def speak(view: Mapping[str, Any]) -> str:
+        if view["chunk_index"] == 0:
+            raise ConnectionError("refused")
+        return by_words(view)
+
+    chunks = chunk_document(" ".join(f"chunk{i:02}" for i in range(n)), size=1)
+    settings_ = memory_settings(max_failures=max_failures, **changes)
+    loop = play(MemoryLoop("Who?", chunks, settings=settings_), speak, failures=(ConnectionError,))
+    assert (loop.exit_reason, loop.answer) == ("backend_error", "")
+    assert len([call for call in loop.calls if call.index == 0]) <= 3 * (3 + 8 + 1)
 
 
 def test_more_failures_than_allowed_end_the_episode_without_an_answer() -> None:
@@ -266,9 +309,9 @@ def test_the_order_and_number_of_calls_at_once_change_nothing(
     assert run(None, False) == run(at_once, True) == run(1, False)
 
 
-@pytest.mark.parametrize("n", [3, 64, 720])
-def test_a_backend_that_fails_on_every_third_call_is_asked_again(n: int) -> None:
-    calls = itertools.count(1)
+@pytest.mark.parametrize(("n", "first"), [(3, 1), (64, 1), (720, 0), (720, 1), (720, 2)])
+def test_a_backend_that_fails_on_every_third_call_is_asked_again(n: int, first: int) -> None:
+    calls = itertools.count(first)
 
     def speak(view: Mapping[str, Any]) -> str:
         if next(calls) % 3 == 0:
@@ -281,7 +324,22 @@ def test_a_backend_that_fails_on_every_third_call_is_asked_again(n: int) -> None
     everything = [f"chunk{i:03}" for i in range(n)]
     assert sorted(loop.answer.split()) == sorted(everything), "every chunk was read in the end"
     attempts = sum(record.status == "error" for record in loop.calls)
-    assert attempts == len(loop.calls) // 3
+    assert attempts == sum((first + place) % 3 == 0 for place in range(len(loop.calls)))
+
+
+def test_a_chunk_that_is_given_up_in_every_turn_is_still_read_in_the_last() -> None:
+    failures = itertools.count(1)
+
+    def speak(view: Mapping[str, Any]) -> str:
+        if view["chunk_index"] == 5 and next(failures) <= 3 * 5:
+            raise ConnectionError("reset by peer")
+        return by_words(view)
+
+    chunks = chunk_document(" ".join(f"chunk{i:03}" for i in range(720)), size=1)
+    loop = play(MemoryLoop("Who?", chunks), speak, failures=(ConnectionError,))
+    assert (loop.turn, loop.exit_reason) == (3, "max_turns")
+    assert loop.answer.split()[-1] == "chunk005"
+    assert len(loop.answer.split()) == 720
 
 
 def test_a_dead_backend_ends_the_episode_as_a_failure_of_the_backend() -> None:
