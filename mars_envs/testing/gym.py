@@ -44,6 +44,20 @@ def check_text_gym(
     check_repeats(Player(form=GymForm(policy), info_fields=info_fields), make_env, seeds)
 
 
+def check_prompt(moment: Moment) -> None:
+    """Check that the agent of a view sees a prompt exactly where it is asked for something.
+
+    Raises:
+        AssertionError: it does not.
+    """
+    info, observation = moment.infos[LEARNER], moment.observations[LEARNER]
+    prompt = observation["prompt"] if isinstance(observation, Mapping) else observation
+    assert bool(prompt) == info["active"], (
+        f"the prompt is {prompt!r:.200} and info['active'] {info['active']}; whoever is asked "
+        "sees what to answer, and after the end nobody is asked"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class GymForm:
     """Plays Gymnasium environments."""

@@ -6,16 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
-from pettingzoo import ParallelEnv
 
 from ..parallel_memory.infos import INFO_FIELDS
-from .aec import AecForm, check_aec
-from .episodes import Player, check_repeats, made
+from .episodes import made
+from .forms import check_form
 from .frames import TextPolicy
-from .gym import GymForm
 from .memory_calls import check_failures
 from .memory_rules import MemoryRules, MemoryViewRules
-from .parallel import ParallelForm, check_parallel
 from .stubs import odd_reader
 from .tree_calls import check_resets
 
@@ -39,16 +36,15 @@ def check_memory(
     """
     env = made(make_env)
     several = not isinstance(env, gymnasium.Env)
-    if isinstance(env, gymnasium.Env):
-        fields = {**INFO_FIELDS, "agent": str}
-        player = Player(form=GymForm(policy), info_fields=fields, rules=MemoryViewRules)
-        check_repeats(player, make_env, seeds)
-    elif isinstance(env, ParallelEnv):
-        player = Player(form=ParallelForm(policy), info_fields=INFO_FIELDS, rules=MemoryRules)
-        check_parallel(player, make_env, seeds)
-    else:
-        player = Player(form=AecForm(policy), info_fields=INFO_FIELDS, rules=MemoryRules)
-        check_aec(player, make_env, seeds)
+    player = check_form(
+        env,
+        make_env,
+        policy=policy,
+        seeds=seeds,
+        info_fields=INFO_FIELDS,
+        rules=MemoryRules,
+        view_rules=MemoryViewRules,
+    )
     check_resets(player, make_env)
     if several and env.metadata.get("supports_fail", False):
         check_failures(player, make_env)

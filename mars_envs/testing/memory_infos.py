@@ -8,6 +8,7 @@ from typing import Any
 from ..parallel_memory.infos import NO_CALL, NOTHING
 from ..parallel_memory.shell import OUTSIDE
 from ..parallel_memory.workflow import Phase
+from .endings import check_flags
 
 STATUSES = ("yes", "no", "empty", "malformed", "done", "error")
 TASK_ENDS = ("answered",)
@@ -76,18 +77,13 @@ def check_ending(agent: str, info: Mapping[str, Any], terminated: bool, truncate
         AssertionError: they do not fit.
     """
     reason = info["stop_reason"]
-    assert reason in ("", *TASK_ENDS, *OUTSIDE), (
-        f"info['stop_reason'] is {reason!r}; expected one of {', '.join((*TASK_ENDS, *OUTSIDE))}, "
-        "or '' while the episode runs"
-    )
-    expected = (reason in TASK_ENDS, reason in OUTSIDE)
-    assert (terminated, truncated) == expected, (
-        f"{agent} is terminated={terminated}, truncated={truncated} with stop_reason {reason!r}, "
-        f"which means terminated={expected[0]}, truncated={expected[1]}: an answer terminates, "
-        "a failure or a limit from outside truncates"
-    )
-    assert not (reason and info["active"]), (
-        f"info['active'] of {agent} is true though the episode is over ({reason})"
+    check_flags(
+        agent,
+        info,
+        (terminated, truncated),
+        terminating=TASK_ENDS,
+        truncating=OUTSIDE,
+        rule="an answer terminates, a failure or a limit from outside truncates",
     )
     assert (info["phase"] == Phase.DONE) == (reason in ("answered", "backend_error")), (
         f"info['phase'] is {info['phase']} with stop_reason {reason!r}; it is {int(Phase.DONE)} "

@@ -17,7 +17,7 @@ from ..parallel_memory.observations import TEXTS
 from ..parallel_memory.state import STATE_COLUMNS
 from ..parallel_memory.workflow import Phase
 from ..spaces import TEXT_LIMIT, replace_surrogates
-from .gym import LEARNER
+from .gym import LEARNER, check_prompt
 from .memory_infos import check_ending, check_facts
 from .memory_turns import Turns
 from .moments import Moment
@@ -207,12 +207,7 @@ class MemoryViewRules:
         info, before = moment.infos[LEARNER], self._before
         check_facts("the agent", info)
         check_ending("the agent", info, moment.terminations[LEARNER], moment.truncations[LEARNER])
-        observation = moment.observations[LEARNER]
-        prompt = observation["prompt"] if isinstance(observation, Mapping) else observation
-        assert bool(prompt) == info["active"], (
-            f"the prompt is {prompt!r:.200} and info['active'] {info['active']}; whoever is asked "
-            "sees what to answer, and after the end nobody is asked"
-        )
+        check_prompt(moment)
         _check_rewards(moment, info)
         if before:
             for key in CONSTANT:

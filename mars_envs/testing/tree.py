@@ -6,14 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gymnasium
-from pettingzoo import ParallelEnv
 
 from ..tree_search.infos import INFO_FIELDS
-from .aec import AecForm, check_aec
-from .episodes import Player, check_repeats, made
+from .episodes import made
+from .forms import check_form
 from .frames import TextPolicy
-from .gym import GymForm
-from .parallel import ParallelForm, check_parallel
 from .stubs import odd_policy
 from .tree_calls import check_failures, check_resets, check_teams
 from .tree_judges import check_judging
@@ -39,16 +36,15 @@ def check_tree_search(
     """
     env = made(make_env)
     several = not isinstance(env, gymnasium.Env)
-    if isinstance(env, gymnasium.Env):
-        fields = {**INFO_FIELDS, "agent": str}
-        player = Player(form=GymForm(policy), info_fields=fields, rules=ViewRules)
-        check_repeats(player, make_env, seeds)
-    elif isinstance(env, ParallelEnv):
-        player = Player(form=ParallelForm(policy), info_fields=INFO_FIELDS, rules=TreeRules)
-        check_parallel(player, make_env, seeds)
-    else:
-        player = Player(form=AecForm(policy), info_fields=INFO_FIELDS, rules=TreeRules)
-        check_aec(player, make_env, seeds)
+    player = check_form(
+        env,
+        make_env,
+        policy=policy,
+        seeds=seeds,
+        info_fields=INFO_FIELDS,
+        rules=TreeRules,
+        view_rules=ViewRules,
+    )
     check_resets(player, make_env)
     if several:
         check_teams(player, make_env)

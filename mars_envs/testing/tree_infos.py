@@ -9,6 +9,7 @@ from typing import Any
 from ..tree_search.infos import NO_NODE
 from ..tree_search.shell import OUTSIDE
 from ..tree_search.tree import NOTHING, ROOT
+from .endings import check_flags
 
 TASK_ENDS = ("nodes", "tokens", "solved", "agent_budgets")
 """Reasons that terminate; those of `OUTSIDE` truncate."""
@@ -45,18 +46,13 @@ def check_ending(agent: str, info: Mapping[str, Any], terminated: bool, truncate
         AssertionError: they do not fit.
     """
     reason = info["stop_reason"]
-    assert reason in ("", *TASK_ENDS, *OUTSIDE), (
-        f"info['stop_reason'] is {reason!r}; expected one of {', '.join((*TASK_ENDS, *OUTSIDE))}, "
-        "or '' while the episode runs"
-    )
-    expected = (reason in TASK_ENDS, reason in OUTSIDE)
-    assert (terminated, truncated) == expected, (
-        f"{agent} is terminated={terminated}, truncated={truncated} with stop_reason {reason!r}, "
-        f"which means terminated={expected[0]}, truncated={expected[1]}: a budget of the task "
-        "terminates, a limit from outside truncates"
-    )
-    assert not (reason and info["active"]), (
-        f"info['active'] of {agent} is true though the episode is over ({reason})"
+    check_flags(
+        agent,
+        info,
+        (terminated, truncated),
+        terminating=TASK_ENDS,
+        truncating=OUTSIDE,
+        rule="a budget of the task terminates, a limit from outside truncates",
     )
     for left, own in (("nodes_left", ("nodes", "solved")), ("tokens_left", TASK_ENDS)):
         assert info[left] != 0 or reason in own, (

@@ -16,7 +16,7 @@ from ..spaces import TEXT_LIMIT, replace_surrogates
 from ..tree_search.choosing import read_choice
 from ..tree_search.node_table import COLUMNS
 from ..tree_search.tree import NOTHING, ROOT
-from .gym import LEARNER
+from .gym import LEARNER, check_prompt
 from .moments import Moment
 from .tree_infos import check_ending, check_facts
 from .tree_shadow import Known, Shadow
@@ -281,12 +281,7 @@ class ViewRules:
         info, before = moment.infos[LEARNER], self._before
         check_facts("the agent", info)
         check_ending("the agent", info, moment.terminations[LEARNER], moment.truncations[LEARNER])
-        observation = moment.observations[LEARNER]
-        prompt = observation["prompt"] if isinstance(observation, Mapping) else observation
-        assert bool(prompt) == info["active"], (
-            f"the prompt is {prompt!r:.200} and info['active'] {info['active']}; whoever is asked "
-            "sees what to answer, and after the end nobody is asked"
-        )
+        check_prompt(moment)
         reward = moment.rewards[LEARNER]
         assert not before or reward == float(info["solved"]), (
             f"the reward is {reward!r} and info['solved'] of the agent that acted "
