@@ -16,10 +16,10 @@ from typing import Any, Final, Literal, get_args
 from urllib.parse import unquote
 
 from ..errors import InvalidSetting, InvalidTask
-from ..importing import import_object, is_importable
+from ..importing import import_object
 from ..tasks.files import read_records
 from ..tasks.hub import PREFIX, parse_name, read_hub
-from ..tasks.load import summary_of
+from ..tasks.intake import call_source, checked_tasks, names_function, settle_problems
 from ..tasks.options import with_query
 from ..tasks.records import Record
 from . import hotpotqa, longbench, memagent, musique, records, ruler
@@ -173,19 +173,10 @@ def _loaded(text: str, options: ReadingOptions) -> Sequence[ReadingTask]:
             f"{text}: the tasks in this folder have not all been written; write them again with "
             "resume=True, and it goes on where it stopped"
         )
-    if is_importable(text) and not text.startswith(PREFIX) and not os.path.exists(text):
-        return _from_callable(text)
+    if names_function(text):
+        return _checked(call_source(text, what="reading tasks"), text)
     tasks, problems = _read(text, options)
-    if problems and (options.on_error != "skip" or not tasks):
-        raise summary_of(text, problems, len(tasks))
-    if problems:
-        _log.warning(
-            "%s: left out %d of %d records; the first: %s",
-            text,
-            len(problems),
-            len(problems) + len(tasks),
-            problems[0],
-        )
+    settle_problems(text, problems, len(tasks), on_error=options.on_error, log=_log)
     return tuple(tasks)
 
 
@@ -301,18 +292,6 @@ def _made(
         ) from error
 
 
-def _from_callable(name: str) -> Sequence[ReadingTask]:
-    try:
-        make: Callable[[], Sequence[ReadingTask]] = import_object(name)
-    except (ImportError, ValueError) as error:
-        raise InvalidTask(f"cannot find the reading tasks {name!r} ({error})") from error
-    if not callable(make):
-        raise InvalidTask(
-            f"{name!r} is a {type(make).__name__}; expected a function that returns tasks"
-        )
-    return _checked(make(), name)
-
-
 def _checked(tasks: Iterable[ReadingTask], what: str) -> Sequence[ReadingTask]:
     """Return tasks, made sure that they are tasks, at least one, each id once.
 
@@ -320,21 +299,8 @@ def _checked(tasks: Iterable[ReadingTask], what: str) -> Sequence[ReadingTask]:
     """
     if isinstance(tasks, Sequence) and len(tasks) and not isinstance(tasks, list | tuple):
         return tasks
-    result = tuple(tasks)
-    if not result:
-        raise InvalidTask(f"{what}: expected at least one reading task, got none")
-    seen: set[str] = set()
-    for index, task in enumerate(result):
-        if not isinstance(task, ReadingTask):
-            raise InvalidTask(
-                f"{what}, entry {index}: expected a ReadingTask, got a {type(task).__name__}; "
-                "build it with mars_envs.reading.ReadingTask(...) or read a file with "
-                "load_reading_tasks(path)"
-            )
-        if task.task_id in seen:
-            raise InvalidTask(
-                f"{what}, entry {index}: the task id {task.task_id!r} came before; give each task "
-                "an id of its own"
-            )
-        seen.add(task.task_id)
-    return result
+    hint = (
+        "build it with mars_envs.reading.ReadingTask(...) or read a file with "
+        "load_reading_tasks(path)"
+    )
+    return checked_tasks(tasks, what, kind=ReadingTask, what="reading task", hint=hint)

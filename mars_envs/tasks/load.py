@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from ..errors import InvalidTask
-from ..importing import import_object, is_importable
 from . import humaneval
 from .code import CodeTask
 from .files import read_records
 from .formats import Format, build_task
 from .hub import PREFIX, parse_name, read_hub
+from .intake import call_source, checked_tasks, names_function, settle_problems
 from .options import LoadOptions, day, with_query
 from .records import Record
 from .split import in_window, split_tests
 
 _log = logging.getLogger(__name__)
-
-_SHOWN_PROBLEMS = 10
 
 
 def load_tasks(
@@ -104,19 +102,14 @@ def load_tasks(
         options = with_query(options, query)
     if text == "tiny_code" or text.startswith("tiny_code:"):
         return _built_in(text)[: options.limit]
-    if is_importable(text) and not text.startswith(PREFIX) and not os.path.exists(text):
-        return _from_callable(text, options)
-    tasks, problems = read_tasks(text, options)
-    if problems and (options.on_error != "skip" or not tasks):
-        raise summary_of(text, problems, len(tasks))
-    if problems:
-        _log.warning(
-            "%s: left out %d of %d records; the first: %s",
-            text,
-            len(problems),
-            len(problems) + len(tasks),
-            problems[0],
+    if names_function(text):
+        expected = (
+            "; expected a built-in name (tiny_code, tiny_code:held_out), the path of a file or "
+            f"folder, a data set of a hub ({PREFIX}ORG/NAME), or `module:function`"
         )
+        return _checked(call_source(text, what="tasks", expected=expected), text, options)
+    tasks, problems = read_tasks(text, options)
+    settle_problems(text, problems, len(tasks), on_error=options.on_error, log=_log)
     if not tasks:
         raise InvalidTask(
             f"{text}: no task is from the days and of the difficulty asked for (start_date, "
@@ -222,55 +215,11 @@ def _built_in(name: str) -> Sequence[CodeTask]:
     return tiny_tasks(split="held_out" if split == "held_out" else "train")
 
 
-def _from_callable(name: str, options: LoadOptions) -> Sequence[CodeTask]:
-    try:
-        make: Callable[[], Iterable[CodeTask]] = import_object(name)
-    except (ImportError, ValueError) as error:
-        raise InvalidTask(
-            f"cannot find the tasks {name!r} ({error}); expected a built-in name (tiny_code, "
-            "tiny_code:held_out), the path of a file or folder, a data set of a hub "
-            f"({PREFIX}ORG/NAME), or `module:function`"
-        ) from error
-    if not callable(make):
-        raise InvalidTask(
-            f"{name!r} is a {type(make).__name__}; expected a function that returns tasks"
-        )
-    return _checked(make(), name, options)
-
-
 def _checked(tasks: Iterable[CodeTask], what: str, options: LoadOptions) -> Sequence[CodeTask]:
-    """Return tasks as a tuple, made sure that they are tasks, at least one, each id once."""
-    result = tuple(tasks)
-    if not result:
-        raise InvalidTask(f"{what}: expected at least one task, got none")
-    seen: set[str] = set()
-    for index, task in enumerate(result):
-        if not isinstance(task, CodeTask):
-            raise InvalidTask(
-                f"{what}, entry {index}: expected a CodeTask, got a {type(task).__name__}; build "
-                "it with mars_envs.tasks.CodeTask(...) or read a file with load_tasks(path)"
-            )
-        if task.task_id in seen:
-            raise InvalidTask(
-                f"{what}, entry {index}: the task id {task.task_id!r} came before; give each task "
-                "an id of its own"
-            )
-        seen.add(task.task_id)
+    """Return the wanted ones of tasks, made sure that they are tasks, each id once."""
+    hint = "build it with mars_envs.tasks.CodeTask(...) or read a file with load_tasks(path)"
+    result = checked_tasks(tasks, what, kind=CodeTask, what="task", hint=hint)
     wanted = [_split(task, options) for task in result if _wanted(task, options)]
     if not wanted:
         raise InvalidTask(f"{what}: no task is from the days and of the difficulty asked for")
     return tuple(wanted[: options.limit])
-
-
-def summary_of(source: str, problems: list[InvalidTask], good: int) -> InvalidTask:
-    """Return one complaint about the records of a source of which `good` others can be used."""
-    if len(problems) == 1 and not good:
-        return problems[0]
-    shown = "\n  ".join(str(problem) for problem in problems[:_SHOWN_PROBLEMS])
-    more = len(problems) - _SHOWN_PROBLEMS
-    tail = f"\n  … and {more} more" if more > 0 else ""
-    hint = '\nPass on_error="skip" to use the others.' if good else ""
-    return InvalidTask(
-        f"{source}: {len(problems)} of {len(problems) + good} records cannot be used:\n  {shown}"
-        f"{tail}{hint}"
-    )
