@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -263,6 +264,26 @@ def test_models_read_with_several_calls_in_flight() -> None:
         assert one.record["answer"] == "unknown"
         if "pi_mem" in name:
             assert (one.record["exit_reason"], one.record["k_used"]) == ("no_new_evidence", 1)
+
+
+def test_a_model_behind_an_address_reads(chat_server: ModuleType, tmp_path: Path) -> None:
+    pytest.importorskip("httpx")
+
+    def answer(body: dict[str, Any], number: int) -> Any:
+        prompt = body["messages"][0]["content"]
+        return chat_server.said("<check>no</check>" if "<check>" in prompt else r"\boxed{unknown}")
+
+    with chat_server.Server() as server:
+        server.answer = answer
+        arguments = command(tmp_path / "run", "--methods", "pi_mem", "--seeds", "2")
+        arguments += ["--items", "1", "--lengths", "300", "--agents", f"{server.url}#the-model"]
+        assert main(arguments) == 0
+        asked = server.asked
+    assert {body["model"] for body in asked} == {"the-model"}
+    assert len(asked) == 2 * (3 + 1), "two seeds, three chunks that have nothing, one answer"
+    assert len({body["seed"] for body in asked}) == len(asked)
+    (point,) = results(tmp_path / "run")["points"]
+    assert (point["episodes"], point["em"]["mean"]) == (2, 0)
 
 
 def test_episodes_whose_model_fails_are_counted_apart_and_never_scored() -> None:
