@@ -335,7 +335,7 @@ def test_a_point_without_any_episode_has_no_figures() -> None:
         (["--methods", "magic"], "--methods: expected some of pi_mem, recurrent"),
         (["--methods", "pi_mem:turns=2"], "--methods pi_mem:turns=2: no settings ['turns']"),
         (["--methods", "pi_mem:max_turns"], "expected SETTING=VALUE, got 'max_turns'"),
-        (["--methods", "recurrent:passes=0"], "passes is a whole number"),
+        (["--methods", "recurrent:passes=0"], "passes must be a whole number"),
         (["--settings", "order=shuffled"], "order is one of"),
         (["--agents", "magic"], "--agents: expected `oracle`"),
         (["--agents", "noisy:0.1"], "expected noisy:MISS,FALSE_YES"),
