@@ -58,6 +58,8 @@ def play_models(
                 with looking:
                     beginnings.add(call.role, call.prompt)
                 with room:
+                    if workers.stopping.is_set():  # something else has ended it all
+                        raise CellFailed("the run has ended")
                     return generate(call.prompt, call.max_tokens)
 
             causes = drive(

@@ -242,7 +242,7 @@ async def says_no(prompt: str, *, max_tokens: int) -> str:
     return "<check>no</check>" if "<check>" in prompt else "\\boxed{unknown}"
 
 
-def played(model: ReadingModel) -> dict[str, Finished[MemoryCell]]:
+def played(model: ReadingModel, concurrency: int = 4) -> dict[str, Finished[MemoryCell]]:
     plan = make_plan(small())
     found: dict[str, Finished[MemoryCell]] = {}
     play_models(
@@ -250,7 +250,7 @@ def played(model: ReadingModel) -> dict[str, Finished[MemoryCell]]:
         plan,
         lambda one: found.__setitem__(one.name, one),
         model=model,
-        concurrency=4,
+        concurrency=concurrency,
         delay_s=0.0,
     )
     return found
@@ -313,7 +313,7 @@ def test_what_the_model_does_not_call_a_failure_ends_it_all() -> None:
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        played(ReadingModel(label="model", generate=broken, failures=(ConnectionError,)))
+        played(ReadingModel(label="m", generate=broken, failures=(ConnectionError,)), concurrency=1)
 
 
 def test_a_point_without_any_episode_has_no_figures() -> None:
