@@ -1,6 +1,6 @@
 """Where parallel reading is faster than recurrent reading, by how much, and where it isn't.
 
-All of it comes from the cost simulator, on the example machines of the specification: nothing here
+All of it comes from the cost simulator, on example machines with assumed rates: nothing here
 was measured on hardware. Four panels, and the table behind them:
 
     python examples/plot_memory_cost.py --output docs/memory_cost.png

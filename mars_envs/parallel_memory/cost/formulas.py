@@ -1,4 +1,4 @@
-"""The cost model in closed form (specification §5.1, §5.2), beside the simulator.
+"""The cost model in closed form, for latency and for throughput, beside the simulator.
 
 Symbols: n chunks of c tokens, q + h + m further tokens of a prompt, T turns, yes-rate y_t, replies
 of d_no or d_yes tokens, memories of d_m tokens, prefill and decode rates ρ_p and ρ_d, seconds per
@@ -46,7 +46,7 @@ def parallel_latency(
         machine: its `batching` does not matter.
         cached: h_t by turn; missing turns: 0.
         overlapped: decoding goes on beside the next rounds' prompts, so that per turn only the
-            longest reply of all shows. The worked figures of the specification take this.
+            longest reply of all shows.
         padded: the last round counts as a full one, and every round decodes as slowly as a full one
             (the formula's P).
     """

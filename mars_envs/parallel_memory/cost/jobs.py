@@ -64,7 +64,7 @@ def prompt_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How much is read and written for one question, in plain numbers (specification §5).
+    """How much is read and written for one question, in plain numbers.
 
     Raises:
         InvalidSetting: a number that cannot be.

@@ -14,7 +14,7 @@ Batching = Literal["static", "continuous", "overlapped"]
 """How requests share the machine.
 
 `static`: as many as there are slots begin together and the next wait for the last of them (the
-formula of specification §5.1). `continuous`: a free slot is filled at once, and reading a prompt
+closed form of latency). `continuous`: a free slot is filled at once, and reading a prompt
 holds up those that decode. `overlapped`: the same, but reading a prompt and decoding do not hold
 each other up: the best that chunked prefill can do.
 """
@@ -103,7 +103,7 @@ MACHINES = {
         cache_tokens=0,
     ),
 }
-"""The examples of specification §5, not measurements: 12 ms a token alone; 3,000 and 2,500 tokens a
+"""Examples with assumed rates, not measurements: 12 ms a token alone; 3,000 and 2,500 tokens a
 second with 128 requests. `7b`: Qwen2.5-7B takes 57,344 bytes a token, so that about 110 GiB beside
 the weights hold 2M tokens. `35b-moe`: a hybrid model, where prefixes are hardly found again."""
 
