@@ -20,7 +20,7 @@ from .file_document import FileDocument
 
 _HTML: Final = (".html", ".htm", ".xhtml")
 _MARKDOWN: Final = (".md", ".markdown")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _PACKED: Final = (
     b"PK\x03\x04",
@@ -42,6 +42,8 @@ _OWN_LINES: Final = frozenset(
 """They end the line before them and their own."""
 _BREAKS: Final = frozenset(("br", "dd", "dt", "li", "option", "tr"))
 """They end the line before them."""
+_TITLE_NODES, _TITLE_LETTERS = 64, 300
+"""What of a heading is looked at for its title: headings may hold each other, and whole pages."""
 _HIDDEN: Final = frozenset(("head", "script", "style", "template", "noscript", "svg", "math"))
 _END, _END_OF_PRE = object(), object()
 
@@ -152,12 +154,12 @@ def _from_html(path: Path, encoding: str | None) -> Document:
         warnings.simplefilter("ignore")  # it minds XHTML, which is read all the same
         soup = bs4.BeautifulSoup(path.read_bytes(), "html.parser", from_encoding=encoding)
     title = _squeezed(soup.title.get_text()) if soup.title else ""
-    sections = [(title, "")]
+    sections: list[tuple[str, list[str]]] = [(title, [])]
     for heading, text in _flow(soup, bs4):
         if heading:
-            sections.append((heading, ""))
-        sections[-1] = (sections[-1][0], sections[-1][1] + text)
-    found = [(name, _clean(text).strip("\n")) for name, text in sections]
+            sections.append((heading, []))
+        sections[-1][1].append(text)
+    found = [(name, _clean("".join(texts)).strip("\n")) for name, texts in sections]
     found = [(name, text) for name, text in found if text.strip()]
     if not found:
         raise InvalidTask(f"{path}: this page has no text in it")
@@ -187,7 +189,7 @@ def _flow(root: Any, bs4: Any) -> Iterator[tuple[str, str]]:
                 text = text.lstrip(" ") if fresh else text
         elif node.name not in _HIDDEN:
             if node.name in _HEADINGS:
-                heading = _squeezed(node.get_text(" "))
+                heading = _title(node, bs4)
             if node.name in _OWN_LINES or node.name in _BREAKS:
                 text = "\n"
             elif node.name in ("td", "th") and not fresh:
@@ -199,6 +201,12 @@ def _flow(root: Any, bs4: Any) -> Iterator[tuple[str, str]]:
         if text:
             yield heading, text
             fresh = text.endswith("\n")
+
+
+def _title(heading: Any, bs4: Any) -> str:
+    nodes = itertools.islice(heading.descendants, _TITLE_NODES)
+    texts = [node[:_TITLE_LETTERS] for node in nodes if type(node) is bs4.NavigableString]
+    return _squeezed(" ".join(texts))[:_TITLE_LETTERS]
 
 
 def _squeezed(text: str) -> str:
@@ -248,8 +256,14 @@ def _headings(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
             fence = mark[1]
         elif mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
             fence = ""
-        elif not fence and (heading := _HEADING.match(line.rstrip("\r\n"))):
-            yield position, heading[2]
+        elif not fence and (mark := _HEADING.match(line)):
+            yield position, _without_closing(line[mark.end() :].strip())
+
+
+def _without_closing(title: str) -> str:
+    """Return a heading without the run of # that may close it, but "C#" whole."""
+    bare = title.rstrip("#")
+    return title if bare and not bare[-1].isspace() else bare.rstrip()
 
 
 def _sections(headings: Iterable[tuple[int, str]], length: int) -> Iterator[Part]:

@@ -102,6 +102,30 @@ def test_sections_are_found_across_blocks_of_a_long_file(tmp_path: Path) -> None
     assert all(document.read(p.start, p.start + 3) == "# H" for p in document.parts)
 
 
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("# A", "A"),
+        ("## A ##", "A"),
+        ("# A #\t ", "A"),
+        ("# C#", "C#"),
+        ("# C# #", "C#"),
+        ("# #", ""),
+        ("#  ", ""),
+        (f"# A{' ' * 200_000}B", f"A{' ' * 200_000}B"),
+        (f"# A{'#' * 200_000}B", f"A{'#' * 200_000}B"),
+        (f"# A{' #' * 100_000} B", f"A{' #' * 100_000} B"),
+    ],
+    ids=range(10),
+)
+def test_a_heading_is_read_once_whatever_closes_it(
+    heading: str, title: str, tmp_path: Path
+) -> None:
+    """The long ones would take hours where any run of blanks or # is tried at every length."""
+    path = save(tmp_path, "notes.md", f"{heading}\ntext\n")
+    assert [part.title for part in open_document(path).parts] == [title]
+
+
 def test_a_page_is_its_text_in_sections(tmp_path: Path) -> None:
     pytest.importorskip("bs4")
     document = open_document(save(tmp_path, "a.html", PAGE))
@@ -129,6 +153,24 @@ def test_deeply_nested_and_broken_pages_are_read(tmp_path: Path) -> None:
     assert text_of(open_document(save(tmp_path, "a.html", deep))) == "deep"
     xhtml = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><p>x</p></html>'
     assert text_of(open_document(save(tmp_path, "a.xhtml", xhtml))) == "x"
+
+
+def test_a_page_is_put_together_once(tmp_path: Path) -> None:
+    """Copying what is there for every piece would move 200 gigabytes here."""
+    pytest.importorskip("bs4")
+    path = save(tmp_path, "long.html", f"<p>{'x' * 10_000_000}{'<br>y' * 20_000}")
+    assert len(open_document(path)) == 10_000_000 + 2 * 20_000
+
+
+def test_headings_within_headings_are_each_looked_at_shortly(tmp_path: Path) -> None:
+    """Each one holds all that follow, as where a page forgets to close them."""
+    pytest.importorskip("bs4")
+    page = "<h1>one<h2>two<p>text</p><h3>" + "x" * 500
+    document = open_document(save(tmp_path, "open.html", page))
+    assert by_part(document)[-1] == ("x" * 300, "x" * 500)
+    assert [title.split()[0] for title, _ in by_part(document)[:2]] == ["one", "two"]
+    nested = save(tmp_path, "nested.html", "<h1>" * 3_000 + "x" * 3_000_000)
+    assert len(open_document(nested)) == 3_000_000
 
 
 def test_the_pages_of_a_pdf_file_are_its_parts(tmp_path: Path) -> None:
