@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .config import _at_least
+from .config import at_least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +69,8 @@ class BenchMemoryConfig:
     """Go on with the run in `out`, or with the newest unfinished one of these settings."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "items", "seeds", "chunk_tokens", "workers", "concurrency")
-        _at_least(self, 0, "temperature", "seed")
+        at_least(self, 1, "items", "seeds", "chunk_tokens", "workers", "concurrency")
+        at_least(self, 0, "temperature", "seed")
 
     @property
     def run_name(self) -> str:

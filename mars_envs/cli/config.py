@@ -13,7 +13,7 @@ FeedbackLevel = Literal["none", "verdict", "summary", "full"]
 Tests = Literal["auto", "all", "public", "hidden", "recorded"]
 
 
-def _at_least(config: Any, least: int, *names: str) -> None:
+def at_least(config: Any, least: int, *names: str) -> None:
     for name in names:
         value = getattr(config, name)
         if value is not None and value < least:
@@ -76,7 +76,7 @@ class BenchConfig:
     """Where to write all figures, as JSON."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "rounds", "programs", "tests", "clients", "uptime")
+        at_least(self, 1, "rounds", "programs", "tests", "clients", "uptime")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +125,7 @@ class GradeConfig:
     standard socket, or `make engine`'s."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "workers", "memory_mb", "worker_memory_mb", "limit")
+        at_least(self, 1, "workers", "memory_mb", "worker_memory_mb", "limit")
         if not 0 < self.time_factor < float("inf"):
             raise InvalidSetting(f"--time-factor must be above 0, got {self.time_factor}")
 
@@ -182,8 +182,8 @@ class SolveConfig:
     """Where to write the rollouts, as JSON lines."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "budget", "workers", "concurrency", "limit", "max_tokens")
-        _at_least(self, 0, "seed", "temperature")
+        at_least(self, 1, "budget", "workers", "concurrency", "limit", "max_tokens")
+        at_least(self, 0, "seed", "temperature")
         _share(self, "agent_mix")
         _share(self, "score_weight")
 
@@ -243,8 +243,8 @@ class BenchTreeConfig:
     """Go on with the run in `out`, or with the newest unfinished one of these settings."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "seeds", "limit", "workers", "concurrency", "max_tokens")
-        _at_least(self, 0, "temperature")
+        at_least(self, 1, "seeds", "limit", "workers", "concurrency", "max_tokens")
+        at_least(self, 0, "temperature")
 
     @property
     def run_name(self) -> str:
@@ -282,9 +282,9 @@ class DemoConfig:
     """Go on with the newest unfinished run of these settings (or with `run_dir`)."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "steps", "trees", "workers", "eval_tasks", "checkpoint_every")
-        _at_least(self, 2, "budget")
-        _at_least(self, 0, "seed")
+        at_least(self, 1, "steps", "trees", "workers", "eval_tasks", "checkpoint_every")
+        at_least(self, 2, "budget")
+        at_least(self, 0, "seed")
         _share(self, "agent_mix")
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .config import _at_least
+from .config import at_least
 
 Align = Literal["token", "sentence", "document"]
 Method = Literal["pi_mem", "recurrent", "gated", "direct", "retrieval"]
@@ -66,10 +66,10 @@ class ReadConfig:
     """Print everything as one JSON object, and nothing else, on standard output."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "max_turns", "chunk_tokens", "memory_tokens", "reply_tokens", "window")
-        _at_least(self, 1, "concurrency")
-        _at_least(self, 0, "temperature", "seed")
-        _at_least(self, 1, "timeout")
+        at_least(self, 1, "max_turns", "chunk_tokens", "memory_tokens", "reply_tokens", "window")
+        at_least(self, 1, "concurrency")
+        at_least(self, 0, "temperature", "seed")
+        at_least(self, 1, "timeout")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,4 +120,4 @@ class MakeReadingConfig:
     as without an interruption."""
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "tokens", "documents", "n", "chunk_tokens", "shard_size")
+        at_least(self, 1, "tokens", "documents", "n", "chunk_tokens", "shard_size")
