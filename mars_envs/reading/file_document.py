@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidSetting, InvalidTask
-from .document import Part, digest_of
+from .document import Part
+from .pieces import PiecedDocument
 
 _BLOCK: Final = 1 << 16
 _MARKS: Final = (  # the longer ones first: a mark of UTF-32 starts like one of UTF-16
@@ -43,7 +44,7 @@ class _Index:
     stamp: tuple[int, int]
 
 
-class FileDocument:
+class FileDocument(PiecedDocument):
     """A text file as a document.
 
     Characters are those of the file, ends of lines included. A byte order mark at the front is no
@@ -105,38 +106,15 @@ class FileDocument:
         return self._parts
 
     @property
-    def digest(self) -> str:
-        """A short name of its content, from reading all of it once."""
-        return self._digest
+    def _bounds(self) -> NDArray[np.int64]:
+        return self._index.characters
 
-    @cached_property
-    def _digest(self) -> str:
-        return digest_of(self.texts())
-
-    def __len__(self) -> int:
-        return int(self._index.characters[-1])
-
-    def read(self, start: int, end: int) -> str:
-        """Return the characters from `start` up to `end`.
+    def _join(self, first: int, last: int) -> str:
+        """Decode the blocks from `first` up to `last`.
 
         Raises:
             InvalidTask: the file has changed since it was opened, or is gone.
         """
-        start, end = max(0, start), min(end, len(self))
-        if start >= end:
-            return ""
-        characters = self._index.characters
-        first = int(np.searchsorted(characters, start, side="right")) - 1
-        last = int(np.searchsorted(characters, end, side="left"))
-        before = int(characters[first])
-        return self._decode(first, last)[start - before : end - before]
-
-    def texts(self) -> Iterator[str]:
-        """Yield all of it, a block at a time."""
-        for block in range(len(self._index.bytes) - 1):
-            yield self._decode(block, block + 1)
-
-    def _decode(self, first: int, last: int) -> str:
         index = self._index
         begin, end = int(index.bytes[first]), int(index.bytes[last])
         try:
@@ -184,9 +162,6 @@ class FileDocument:
                 )
             position += len(raw) - len(rest)
             yield position, characters
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __repr__(self) -> str:
         return f"FileDocument({str(self.path)!r})"

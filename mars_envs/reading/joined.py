@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final, Self, overload
+from typing import Final, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .document import Part, digest_of
+from .document import Part
+from .pieces import PiecedDocument
 
 HEADER: Final = "Document {number}:\n"
 """What published long contexts of HotpotQA and RULER put before each passage."""
@@ -38,7 +39,7 @@ class Passage:
         return self.text_start + len(self.text)
 
 
-class JoinedDocument:
+class JoinedDocument(PiecedDocument):
     r"""Passages one after the other, a blank line between them. Holds no text of its own.
 
     Args:
@@ -78,31 +79,11 @@ class JoinedDocument:
         return _Parts(self)
 
     @property
-    def digest(self) -> str:
-        """A short name of its content, from reading all of it once."""
-        return self._digest
+    def _bounds(self) -> NDArray[np.int64]:
+        return self._starts
 
-    @cached_property
-    def _digest(self) -> str:
-        return digest_of(self.texts())
-
-    def __len__(self) -> int:
-        return int(self._starts[-1])
-
-    def read(self, start: int, end: int) -> str:
-        """Return the characters from `start` up to `end`."""
-        start, end = max(0, start), min(end, len(self))
-        if start >= end:
-            return ""
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        last = int(np.searchsorted(self._starts, end, side="left"))
-        before = int(self._starts[first])
-        text = "".join(self._piece(place) for place in range(first, last))
-        return text[start - before : end - before]
-
-    def texts(self) -> Iterator[str]:
-        """Yield all of it, a passage at a time."""
-        return (self._piece(place) for place in range(len(self.order)))
+    def _join(self, first: int, last: int) -> str:
+        return "".join(self._piece(place) for place in range(first, last))
 
     def passage(self, place: int) -> Passage:
         """Return the passage at a place, from 0."""
@@ -125,9 +106,6 @@ class JoinedDocument:
     def _piece(self, place: int) -> str:
         end = SEPARATOR if place + 1 < len(self.order) else ""
         return f"{self._header(place)}{self.passage(place).render()}{end}"
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __repr__(self) -> str:
         return f"JoinedDocument({len(self)} characters, {len(self.order)} parts)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..document import Part
+from ..pieces import PiecedDocument
 
 _KEPT: Final = 32  # stretches of text that a document keeps
 _CACHES: Final = ("_text", "_parts_of")
@@ -54,7 +54,7 @@ class Run:
 Stretch = Whole | Run
 
 
-class SyntheticDocument:
+class SyntheticDocument(PiecedDocument):
     """A document that is made of stretches; it holds seeds and lengths, not its text.
 
     Args:
@@ -72,46 +72,24 @@ class SyntheticDocument:
         counts = [1 if isinstance(s, Whole) else s.last - s.first for s in self._stretches]
         self._firsts = np.concatenate([[0], np.cumsum(np.array(counts, np.int64))])
 
-    def __len__(self) -> int:
-        return int(self._starts[-1])
-
     @property
     def parts(self) -> Sequence[Part]:
         """Its documents; each is made when it is asked for."""
         return _Parts(self)
 
     @property
-    def digest(self) -> str:
-        """A short name of its content, from reading all of it once."""
-        return self._digest
+    def _bounds(self) -> NDArray[np.int64]:
+        return self._starts
 
-    @cached_property
-    def _digest(self) -> str:
-        sha = hashlib.sha256()
-        for text in self.texts():
-            sha.update(text.encode())
-        return sha.hexdigest()[:16]
-
-    def read(self, start: int, end: int) -> str:
-        """Return the characters from `start` up to `end`."""
-        start, end = max(0, start), min(len(self), end)
-        if start >= end:
-            return ""
-        first = int(np.searchsorted(self._starts, start, side="right")) - 1
-        last = int(np.searchsorted(self._starts, end, side="left"))
-        text = "".join(self._text(number) for number in range(first, last))
-        before = int(self._starts[first])
-        return text[start - before : end - before]
+    def _join(self, first: int, last: int) -> str:
+        return "".join(self._text(number) for number in range(first, last))
 
     def texts(self) -> Iterator[str]:
-        """Return all of it in pieces, one after the other: what a writer streams."""
+        """Yield all of it, a stretch at a time, and keep none of them."""
         return (self._write(stretch) for stretch in self._stretches)
 
     def __repr__(self) -> str:
         return f"SyntheticDocument({self.tokens} tokens, {len(self.parts)} parts)"
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> SyntheticDocument:
-        return self  # nothing in it changes
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in _CACHES}
