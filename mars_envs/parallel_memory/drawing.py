@@ -1,7 +1,4 @@
-"""A reading episode as a picture: turns from top to bottom, the document from left to right.
-
-Pillow draws (the extra `render`); it is imported when a picture is asked for.
-"""
+"""A reading episode as a picture: turns from top to bottom, the document from left to right."""
 
 from __future__ import annotations
 
@@ -10,17 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ..canvas import HEIGHT, INK, WIDTH, blank
 from .episode import Episode
 from .tally import Tally, TurnTally
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
 
-WIDTH, HEIGHT = 640, 480
-"""Pixels of every picture: frames of one film have one size."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 16, 40, 40
 _ROW = 60
-_INK, _PAPER, _BLANK = (32, 32, 32), (255, 255, 255), (235, 235, 235)
+_BLANK = (235, 235, 235)
 _LEGEND = {
     "read": (170, 185, 200),
     "failed": (214, 39, 40),
@@ -42,14 +38,7 @@ def memory_to_image(episode: Episode) -> NDArray[np.uint8]:
     Raises:
         ImportError: there is no Pillow.
     """
-    try:
-        from PIL import Image, ImageDraw
-    except ImportError as error:
-        raise ImportError(
-            "drawing needs Pillow: pip install 'mars-envs[render]', or render_mode='ansi'"
-        ) from error
-    image = Image.new("RGB", (WIDTH, HEIGHT), _PAPER)
-    draw = ImageDraw.Draw(image)
+    image, draw = blank()
     workflow, tally = episode.workflow, episode.tally
     chunks = max(1, workflow.n_chunks)
     rows = max(1, workflow.max_turns)
@@ -58,16 +47,16 @@ def memory_to_image(episode: Episode) -> NDArray[np.uint8]:
     for number in range(1, rows + 1):
         top = _TOP + (number - 1) * height
         if height >= 10:
-            draw.text((_LEFT - 8, top + height / 2), str(number), fill=_INK, anchor="rm")
+            draw.text((_LEFT - 8, top + height / 2), str(number), fill=INK, anchor="rm")
         draw.rectangle((_LEFT, top, WIDTH - _RIGHT, top + 0.75 * height), fill=_BLANK)
         if number in tally.turns:
             _draw_turn(draw, tally.turns[number], tally, chunks, top, 0.75 * height)
     for chunk in tally.gold or ():
         left, right = _cell(chunk, chunks)
         below = _TOP + rows * height
-        draw.rectangle((left, below, right, below + 6), fill=_INK)
+        draw.rectangle((left, below, right, below + 6), fill=INK)
     status = f"{workflow.phase.name.lower()}, turn {workflow.turn} of {workflow.max_turns}"
-    draw.text((_LEFT, HEIGHT - _BOTTOM / 2), f"{status}, {tally.calls} calls", fill=_INK)
+    draw.text((_LEFT, HEIGHT - _BOTTOM / 2), f"{status}, {tally.calls} calls", fill=INK)
     return np.asarray(image)
 
 
@@ -93,5 +82,5 @@ def _draw_legend(draw: ImageDraw) -> None:
     x, y = float(_LEFT), _TOP / 2
     for name, colour in _LEGEND.items():
         draw.rectangle((x, y - 5, x + 10, y + 5), fill=colour)
-        draw.text((x + 16, y), name, fill=_INK, anchor="lm")
+        draw.text((x + 16, y), name, fill=INK, anchor="lm")
         x += 32 + draw.textlength(name)

@@ -1,7 +1,4 @@
-"""A search tree as a picture: who refined what, and how good it was.
-
-Pillow draws (the extra `render`); it is imported when a picture is asked for.
-"""
+"""A search tree as a picture: who refined what, and how good it was."""
 
 from __future__ import annotations
 
@@ -12,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..canvas import HEIGHT, INK, PAPER, WIDTH, blank
 from .tree import ROOT, Node, SearchTree
 
 if TYPE_CHECKING:
     from PIL.ImageDraw import ImageDraw
 
-WIDTH, HEIGHT = 640, 480
-"""Pixels of every picture: frames of one film have one size."""
 _MARGIN, _LEGEND = 28, 30
 _RADIUS = 13.0
-_INK, _GREY, _PAPER, _RIGHT = (32, 32, 32), (150, 150, 150), (255, 255, 255), (20, 130, 40)
+_GREY, _RIGHT = (150, 150, 150), (20, 130, 40)
 _COLOURS = (
     (31, 119, 180),
     (255, 127, 14),
@@ -57,21 +53,14 @@ def tree_to_image(
     Raises:
         ImportError: there is no Pillow.
     """
-    try:
-        from PIL import Image, ImageDraw
-    except ImportError as error:
-        raise ImportError(
-            "drawing needs Pillow: pip install 'mars-envs[render]', or render_mode='ansi'"
-        ) from error
-    image = Image.new("RGB", (WIDTH, HEIGHT), _PAPER)
-    draw = ImageDraw.Draw(image)
+    image, draw = blank()
     colours = {agent: _COLOURS[i % len(_COLOURS)] for i, agent in enumerate(agents)}
     _draw_legend(draw, colours)
     places, room = _places(tree)
     smallest = max(2.0, min(_RADIUS, 0.36 * room))
     for node in tree:
         draw.line([places[node.parent_id], places[node.id]], fill=_GREY, width=1)
-    _disc(draw, places[ROOT], smallest / 2, fill=_INK)
+    _disc(draw, places[ROOT], smallest / 2, fill=INK)
     best = best or tree.best
     for node in tree:
         radius = smallest * (1 + 0.3 * math.sqrt(tree.descendants(node.id) / len(tree)))
@@ -83,20 +72,20 @@ def _draw_node(
     draw: ImageDraw, node: Node, place: Point, radius: float, colour: Any, is_best: bool
 ) -> None:
     if is_best:
-        _disc(draw, place, radius + 5, fill=_INK)
-        _disc(draw, place, radius + 4, fill=_PAPER)
+        _disc(draw, place, radius + 5, fill=INK)
+        _disc(draw, place, radius + 4, fill=PAPER)
     if node.solved:
         _disc(draw, place, radius + 3, fill=_RIGHT)
     _disc(draw, place, radius, fill=colour)
     # The part of the disc that is missing is what the public score is short of.
     x, y = place
     if node.score < 1.0:
-        _disc(draw, place, radius - 1, fill=_PAPER)
+        _disc(draw, place, radius - 1, fill=PAPER)
     if 0.0 < node.score < 1.0:
         box = (x - radius, y - radius, x + radius, y + radius)
         draw.pieslice(box, -90, -90 + 360 * node.score, fill=colour)
     if radius >= 9:
-        ink = _PAPER if node.score >= 1.0 else _INK
+        ink = PAPER if node.score >= 1.0 else INK
         draw.text(place, str(node.id), fill=ink, anchor="mm")
 
 
@@ -104,7 +93,7 @@ def _draw_legend(draw: ImageDraw, colours: dict[str, tuple[int, int, int]]) -> N
     x, y = float(_MARGIN), HEIGHT - _LEGEND / 2
     for agent, colour in colours.items():
         _disc(draw, (x, y), 6, fill=colour)
-        draw.text((x + 12, y), agent, fill=_INK, anchor="lm")
+        draw.text((x + 12, y), agent, fill=INK, anchor="lm")
         x += 28 + draw.textlength(agent)
 
 
