@@ -10,10 +10,9 @@ from typing import Any
 
 from ..errors import InvalidSetting
 from ..parallel_memory.cost import MACHINES, Machine, machine
-from ..parallel_memory.methods import METHODS, make_workflow
+from ..parallel_memory.methods import METHODS, MethodMaker
 from ..parallel_memory.prompts import resolve_prompts
-from ..parallel_memory.settings import MemorySettings, memory_settings
-from ..parallel_memory.workflow import Workflow
+from ..parallel_memory.settings import memory_settings
 from ..reading.chunking import Chunks, chunk_document
 from ..reading.load import load_reading_tasks
 from ..reading.synthetic import FAMILIES
@@ -35,26 +34,10 @@ answerers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingMethod:
-    """A way of reading, with its settings."""
+class ReadingMethod(MethodMaker):
+    """A way of reading under a name of its own."""
 
     label: str
-    method: str
-    """A name of `METHODS`."""
-    settings: MemorySettings
-    options: Mapping[str, Any]
-    prompts: str
-
-    def make(self, question: str, chunks: Chunks) -> Workflow:
-        """Return it at the start of an episode."""
-        return make_workflow(
-            self.method,
-            question,
-            chunks,
-            settings=self.settings,
-            prompts=self.prompts,
-            **self.options,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +216,7 @@ def _methods(config: BenchMemoryConfig) -> list[ReadingMethod]:
             label=text, method=method, settings=settings, options=options, prompts=config.prompts
         )
         try:
-            made.make("Does it work?", chunk_document("Nothing. " * 9, size=8))
+            made("Does it work?", chunk_document("Nothing. " * 9, size=8))
         except (InvalidSetting, ImportError, TypeError) as error:
             raise InvalidSetting(f"{option}: {error}") from error
         found.append(made)

@@ -58,7 +58,7 @@ class Episodes:
             task = self.plan.tasks[cell.source, cell.length][cell.item]
             self._last = (place, task, self.plan.chunks(task))
         _, task, chunks = self._last
-        return task, self.plan.methods[cell.method].make(task.question, chunks)
+        return task, self.plan.methods[cell.method](task.question, chunks)
 
     def record(
         self, cell: MemoryCell, task: ReadingTask, workflow: Workflow, beginnings: Beginnings

@@ -4,43 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from ..errors import InvalidSetting
-from ..reading.chunking import Chunks
-from .methods import METHODS, make_workflow
+from .methods import METHODS, MethodMaker
 from .reward import RewardSettings
 from .settings import MemorySettings, memory_settings
 from .sources import Chunking, TaskSource
-from .workflow import Role, Workflow
+from .workflow import Role
 
 DEFAULT_TASKS = "kg2?tokens=40000"
 """Eight chunks of 5,000 tokens, of a family with two hops; nothing to download."""
 SHELL_OPTIONS = ("max_calls", "max_seconds", "max_cycles", "render_mode", "clock")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MethodMaker:
-    """Makes the workflow of a method; plain data, so that environments pickle."""
-
-    method: str
-    settings: MemorySettings
-    prompts: Any
-    options: Mapping[str, Any]
-    """What the method takes beside."""
-
-    def __call__(self, question: str, chunks: Chunks) -> Workflow:
-        """Return the workflow of a question."""
-        return make_workflow(
-            self.method,
-            question,
-            chunks,
-            settings=self.settings,
-            prompts=self.prompts,
-            **self.options,
-        )
 
 
 def shell_arguments(

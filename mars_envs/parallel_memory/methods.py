@@ -85,3 +85,26 @@ def make_workflow(
         expected = f"some of {list(known.options)}" if known.options else "none"
         raise InvalidSetting(f"{method!r} takes no options {unknown}; expected {expected}")
     return known.make(question, chunks, settings=settings, prompts=prompts, **options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodMaker:
+    """A method with its settings: makes workflows. Plain data, so it goes to other processes."""
+
+    method: str
+    """A name of `METHODS`."""
+    settings: MemorySettings
+    prompts: Any
+    options: Mapping[str, Any]
+    """What the method takes beside."""
+
+    def __call__(self, question: str, chunks: Chunks) -> Workflow:
+        """Return the workflow of a question, at its start."""
+        return make_workflow(
+            self.method,
+            question,
+            chunks,
+            settings=self.settings,
+            prompts=self.prompts,
+            **self.options,
+        )
