@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import MarsEnvsError
 from .bench_memory_config import BenchMemoryConfig
-from .console import console, progress
-from .grid import CellLog, Finished, Record, run_grid, tell_failures
+from .bench_run import GridRun, leave_report
+from .console import console
+from .grid import Finished, Record, run_grid, tell_failures
 from .memory_figure import draw
 from .memory_live import play_models
 from .memory_plan import MemoryCell, MemoryPlan, inputs_of, make_plan
@@ -32,7 +33,6 @@ from .memory_results import (
 from .memory_tables import sheets
 from .reading_models import open_model
 from .runs import alone_in, identity, open_run, provenance, write_json
-from .sheets import Sheet
 
 
 class NothingRead(MarsEnvsError, RuntimeError):
@@ -53,7 +53,7 @@ def bench_memory(config: BenchMemoryConfig) -> int:
         with console.status("work out intervals and paired tests"):
             results = make_results(config, plan, inputs, records, failures)
         write_json(folder / "results.json", results)
-        _show(results, folder)
+        leave_report(sheets(results), folder, partial(draw, results))
     return tell_failures(failures, len(records), folder)
 
 
@@ -61,31 +61,16 @@ def _play(
     config: BenchMemoryConfig, plan: MemoryPlan, folder: Path
 ) -> tuple[dict[str, Record], dict[str, str]]:
     """Play the episodes that the folder does not hold; return records and failures by name."""
-    cells = plan.cells()
-    log = CellLog(folder / "episodes.jsonl")
-    found, damaged = log.resume(cells.keys())
-    known = {name: record for name, record in found.items() if is_whole(record, plan.machines)}
-    damaged += len(found) - len(known)
-    if known or damaged:
-        console.print(
-            f"{len(known)} of {len(cells)} episodes were finished before"
-            + (f"; {damaged} damaged lines are played again" if damaged else "")
-        )
-    failures: dict[str, str] = {}
-    missing = {name: cell for name, cell in cells.items() if name not in known}
-    with progress() as bar:
-        line = bar.add_task("read", total=len(cells), completed=len(known), note="")
-
-        def keep(finished: Finished[MemoryCell]) -> None:
-            if finished.record is None:
-                failures[finished.name] = finished.failure
-            else:
-                known[finished.name] = finished.record
-                log.append(finished.name, finished.record)
-            bar.update(line, advance=1, note=f"{len(failures)} failed" if failures else "")
-
-        _play_all(config, plan, missing, keep)
-    return {name: known[name] for name in cells if name in known}, failures
+    run = GridRun(
+        plan.cells(),
+        folder / "episodes.jsonl",
+        is_whole=lambda _, record: is_whole(record, plan.machines),
+        what="episodes",
+        again="played",
+    )
+    with run.keeping("read") as keep:
+        _play_all(config, plan, run.missing, keep)
+    return run.records, run.failures
 
 
 def _play_all(
@@ -148,15 +133,3 @@ def make_results(
         "failed_episodes": len(failures),
         "complete": not failures,
     }
-
-
-def _show(results: Mapping[str, Any], folder: Path) -> None:
-    found: Sequence[Sheet] = sheets(results)
-    for sheet in found:
-        console.print(sheet.to_rich())
-    (folder / "tables.md").write_text("\n".join(map(Sheet.to_markdown, found)), encoding="utf-8")
-    console.print(f"results: {folder / 'results.json'}", markup=False, soft_wrap=True)
-    console.print(f"tables: {folder / 'tables.md'}", markup=False, soft_wrap=True)
-    if find_spec("matplotlib") is not None:
-        draw(results, folder / "curves.png")
-        console.print(f"figure: {folder / 'curves.png'}", markup=False, soft_wrap=True)

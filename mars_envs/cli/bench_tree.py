@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,15 @@ from ..errors import MarsEnvsError
 from ..judging.code import CodeJudge
 from ..tasks.code import CodeTask
 from .agents import make_policy, prompts_of
+from .bench_run import GridRun, leave_report
 from .config import BenchTreeConfig
-from .console import console, progress
+from .console import console
 from .files import check_output
-from .grid import CellLog, Finished, Record, run_grid, tell_failures
+from .grid import Finished, Record, run_grid, tell_failures
 from .judge import open_judge
 from .judged import Verdicts, judge_all
 from .pools import write_pools
 from .runs import alone_in, identity, open_run, provenance, write_json
-from .sheets import Sheet
 from .teams import Team
 from .tree_curves import is_packed
 from .tree_figure import draw
@@ -78,7 +78,7 @@ def bench_tree(config: BenchTreeConfig) -> int:
         write_json(
             folder / "timings.json", {"judging_s": judged - started, "trees_s": grown - judged}
         )
-        _show(results, folder)
+        leave_report(sheets(results), folder, partial(draw, [results]))
     return tell_failures(failures, len(records), folder)
 
 
@@ -115,34 +115,16 @@ def _grow(
     config: BenchTreeConfig, plan: Plan, verdicts: Verdicts, judge: CodeJudge, folder: Path
 ) -> tuple[list[tuple[TreeCell, Record]], dict[str, str]]:
     """Work through the cells that the folder does not hold; return records and failures."""
-    cells = plan.cells()
-    log = CellLog(folder / "trees.jsonl")
-    found, damaged = log.resume(cells.keys())
-    known = {
-        name: record
-        for name, record in found.items()
-        if is_packed(record, plan.budgets[cells[name].team], len(cells[name].seeds))
-    }
-    damaged += len(found) - len(known)
-    if known or damaged:
-        console.print(
-            f"{len(known)} of {len(cells)} cells were finished before"
-            + (f"; {damaged} damaged lines are worked out again" if damaged else "")
-        )
-    failures: dict[str, str] = {}
-    missing = {name: cell for name, cell in cells.items() if name not in known}
+    run = GridRun(
+        plan.cells(),
+        folder / "trees.jsonl",
+        is_whole=lambda cell, record: is_packed(record, plan.budgets[cell.team], len(cell.seeds)),
+        what="cells",
+        again="worked out",
+    )
+    missing = run.missing
     workers = config.workers or os.cpu_count() or 1
-    with progress() as bar:
-        line = bar.add_task("grow trees", total=len(cells), completed=len(known), note="")
-
-        def keep(finished: Finished[TreeCell]) -> None:
-            if finished.record is None:
-                failures[finished.name] = finished.failure
-            else:
-                known[finished.name] = finished.record
-                log.append(finished.name, finished.record)
-            bar.update(line, advance=1, note=f"{len(failures)} failed" if failures else "")
-
+    with run.keeping("grow trees") as keep:
         recorded = [team for team in plan.teams if team.only_replay]
         names = {team.name for team in recorded}
         work = ReplayedTrees(
@@ -163,7 +145,7 @@ def _grow(
             own = {name: cell for name, cell in missing.items() if cell.team == team.name}
             if own and not team.only_replay:
                 _play(config, plan, team, own, judge, keep)
-    return [(cell, known[name]) for name, cell in cells.items() if name in known], failures
+    return [(run.cells[name], record) for name, record in run.records.items()], run.failures
 
 
 def _play(
@@ -242,15 +224,3 @@ def make_results(
         "failed_cells": len(failures),
         "complete": not failures,
     }
-
-
-def _show(results: Mapping[str, Any], folder: Path) -> None:
-    found = sheets(results)
-    for sheet in found:
-        console.print(sheet.to_rich())
-    (folder / "tables.md").write_text("\n".join(map(Sheet.to_markdown, found)), encoding="utf-8")
-    console.print(f"results: {folder / 'results.json'}", markup=False, soft_wrap=True)
-    console.print(f"tables: {folder / 'tables.md'}", markup=False, soft_wrap=True)
-    if find_spec("matplotlib") is not None:
-        draw([results], folder / "curves.png")
-        console.print(f"figure: {folder / 'curves.png'}", markup=False, soft_wrap=True)
