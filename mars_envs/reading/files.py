@@ -42,9 +42,9 @@ _OWN_LINES: Final = frozenset(
 """They end the line before them and their own."""
 _BREAKS: Final = frozenset(("br", "dd", "dt", "li", "option", "tr"))
 """They end the line before them."""
-_TITLE_NODES, _TITLE_LETTERS = 64, 300
-"""What of a heading is looked at for its title: headings may hold each other, and whole pages."""
 _HIDDEN: Final = frozenset(("head", "script", "style", "template", "noscript", "svg", "math"))
+_TITLE: Final = 300
+"""Characters of a heading, at most: one that is never closed would hold the rest of its page."""
 _END, _END_OF_PRE = object(), object()
 
 
@@ -152,9 +152,8 @@ def _from_html(path: Path, encoding: str | None) -> Document:
         ) from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it minds XHTML, which is read all the same
-        soup = bs4.BeautifulSoup(path.read_bytes(), "html.parser", from_encoding=encoding)
-    title = _squeezed(soup.title.get_text()) if soup.title else ""
-    sections: list[tuple[str, list[str]]] = [(title, [])]
+        soup = bs4.BeautifulSoup(_markup(path, encoding, bs4), "html.parser")
+    sections: list[tuple[str, list[str]]] = [(_heading(soup.title, bs4) if soup.title else "", [])]
     for heading, text in _flow(soup, bs4):
         if heading:
             sections.append((heading, []))
@@ -164,6 +163,21 @@ def _from_html(path: Path, encoding: str | None) -> Document:
     if not found:
         raise InvalidTask(f"{path}: this page has no text in it")
     return _joined(found)
+
+
+def _markup(path: Path, encoding: str | None, bs4: Any) -> str:
+    """Return a page as text, in which no tag and no comment begins that does not end.
+
+    Parsers of older Pythons look for each end up to the end of the page, in quadratic time.
+    """
+    known = [] if encoding is None else [encoding]
+    raw = path.read_bytes()
+    found = bs4.dammit.UnicodeDammit(raw, known_definite_encodings=known, is_html=True)
+    markup: str = found.unicode_markup or raw.decode("utf-8", "replace")
+    for opening, closing in (("<!--", "-->"), ("<", ">")):
+        end = markup.rfind(closing) + 1
+        markup = markup[:end] + markup[end:].replace(opening, opening.replace("<", "&lt;"))
+    return markup
 
 
 def _flow(root: Any, bs4: Any) -> Iterator[tuple[str, str]]:
@@ -189,7 +203,7 @@ def _flow(root: Any, bs4: Any) -> Iterator[tuple[str, str]]:
                 text = text.lstrip(" ") if fresh else text
         elif node.name not in _HIDDEN:
             if node.name in _HEADINGS:
-                heading = _title(node, bs4)
+                heading = _heading(node, bs4)
             if node.name in _OWN_LINES or node.name in _BREAKS:
                 text = "\n"
             elif node.name in ("td", "th") and not fresh:
@@ -203,14 +217,21 @@ def _flow(root: Any, bs4: Any) -> Iterator[tuple[str, str]]:
             fresh = text.endswith("\n")
 
 
-def _title(heading: Any, bs4: Any) -> str:
-    nodes = itertools.islice(heading.descendants, _TITLE_NODES)
-    texts = [node[:_TITLE_LETTERS] for node in nodes if type(node) is bs4.NavigableString]
-    return _squeezed(" ".join(texts))[:_TITLE_LETTERS]
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())
+def _heading(node: Any, bs4: Any) -> str:
+    """Return the text of a heading, up to where another one begins."""
+    words: list[str] = []
+    left = _TITLE
+    waiting: list[Any] = list(reversed(node.contents))
+    while waiting and left > 0:
+        part = waiting.pop()
+        if isinstance(part, bs4.Tag):
+            if part.name in _HEADINGS:
+                break
+            waiting.extend(reversed(part.contents))
+        elif type(part) in (bs4.NavigableString, bs4.CData):
+            words += part[:left].split()
+            left -= len(part) + 1
+    return " ".join(words)
 
 
 def _clean(text: str) -> str:

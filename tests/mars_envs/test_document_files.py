@@ -228,3 +228,18 @@ def test_without_the_extra_the_error_names_it(
     path = save(tmp_path, name, "%PDF-1.7" if package == "pypdf" else "<html>x")
     with pytest.raises(ImportError, match=r"pip install 'mars-envs\[documents\]'"):
         open_document(path)
+
+
+@pytest.mark.parametrize(
+    ("piece", "n"),
+    [
+        ("<p>" + "word " * 14 + "</p>", 40_000),
+        *(("<h1>ab", 16_000), ("<h1>a<h2>b</h2>", 8_000), ("<div>a", 16_000)),
+        *(("x<!-- ", 20_000), ("x<a ", 20_000), ("x</a ", 20_000), ("x< ", 20_000)),
+    ],
+)
+def test_large_pages_of_any_kind_are_read_in_one_go(piece: str, n: int, tmp_path: Path) -> None:
+    """In quadratic time, each would take minutes."""
+    path = tmp_path / "page.html"
+    path.write_text("<html>x" + piece * n)
+    assert len(open_document(path)) >= n
