@@ -53,7 +53,8 @@ def make_reading(config: MakeReadingConfig) -> int:
         bar.update(row, note="")
     console.print(_sheet(config, folder, report.written).to_rich())
     console.print(f"sha256 of {folder / SUMS}: {sums}", markup=False, soft_wrap=True)
-    console.print(f"read it with load_reading_tasks({config.out!r})", markup=False, soft_wrap=True)
+    name = f"./{config.out}" if config.out in FAMILIES else config.out  # not the family
+    console.print(f"read it with load_reading_tasks({name!r})", markup=False, soft_wrap=True)
     return 0
 
 

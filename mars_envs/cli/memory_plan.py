@@ -149,6 +149,8 @@ def inputs_of(plan: MemoryPlan) -> dict[str, str]:
     found = {}
     for source, _ in plan.tasks:
         name, _, query = source.partition("?")
+        if name in FAMILIES:
+            continue
         pools = [part.partition("=")[2] for part in query.split("&") if part.startswith("pool=")]
         for path in map(Path, [name, *pools]):
             for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
@@ -166,7 +168,7 @@ def _tasks(config: BenchMemoryConfig, source: str, length: int) -> Sequence[Read
             f"--tasks {source}: its length stands behind the name; give that with --lengths, or "
             "--lengths 0"
         )
-    family = name in FAMILIES and not Path(name).exists()
+    family = name in FAMILIES
     options: dict[str, Any] = {"limit": config.items}
     if length:
         options["tokens"] = length

@@ -116,7 +116,8 @@ def load_reading_tasks(
             `"hf:ORG/NAME[/FILE][:CONFIG][@REVISION][#SPLIT]"`; a synthetic family, `"kg2"`, or a
             generator of RULER, `"ruler:niah_single_1"`; `"module:function"` (called without
             arguments); or tasks. Options may stand behind a name: `"kg2?tokens=64000&n=20"`,
-            `"hotpot_dev.json?documents=200&limit=10"`.
+            `"hotpot_dev.json?documents=200&limit=10"`. A built-in name means the family, whatever
+            lies in the current folder; `"./kg2"` is a folder.
         options: of a synthetic family or generator, those that it has, and `limit`. Of anything
             else: `format` ("auto" tells each record's by its fields); `on_error` ("raise" lists
             every bad record, "skip" leaves them out and logs how many); `limit` (how many tasks,
@@ -145,11 +146,14 @@ def load_reading_tasks(
     query = ""
     if "?" in text and not os.path.exists(text):
         text, _, query = text.partition("?")
-    if text in _families() and not os.path.exists(text):
+    by_name = isinstance(source, str)  # a path means what lies there, whatever it is called
+    if by_name and text in _families():
         from .synthetic import synthetic_tasks
 
+        if os.path.exists(text):
+            _log.warning("%s is the built-in family; what lies here is ./%s", text, text)
         return _made(lambda **given: synthetic_tasks(text, **given), query, options)
-    if text.startswith(RULER_PREFIX) and not os.path.exists(text):
+    if by_name and text.startswith(RULER_PREFIX):
         ruler_tasks = import_object("mars_envs.reading.ruler_tasks:ruler_tasks")
         name = text.removeprefix(RULER_PREFIX)
         return _made(lambda **given: ruler_tasks(name, **given), query, options)

@@ -147,6 +147,16 @@ def test_a_finished_folder_stays_as_it_is(tmp_path: Path) -> None:
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*")}
 
 
+def test_a_folder_may_have_the_name_of_its_family(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    family = SMALL[SMALL.index("--family") + 1]
+    assert main([*COMMAND, *SMALL, "--out", family]) == 0
+    assert f"load_reading_tasks('./{family}')" in capsys.readouterr().out
+    assert main([*COMMAND, *SMALL, "--out", family, "--resume"]) == 0
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"family": "kg9"}, "no family 'kg9'"),
     ({"family": "ruler:cwe"}, "no task 'cwe'"),

@@ -411,6 +411,18 @@ def test_synthetic_families_are_made_on_demand() -> None:
     assert tasks[0].task_id != load_reading_tasks("kg2", n=5)[0].task_id
 
 
+def test_the_name_of_a_family_means_the_family_whatever_lies_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("kg2").mkdir()
+    write(Path("kg2/data.jsonl"), own())
+    assert load_reading_tasks("kg2?tokens=2000&n=2")[0].kind == "kg2"
+    assert "kg2 is the built-in family; what lies here is ./kg2" in caplog.text
+    for path in ("./kg2", Path("kg2")):
+        assert [task.task_id for task in load_reading_tasks(path)] == [own()["task_id"]]
+
+
 def test_generators_of_ruler_are_made_on_demand() -> None:
     tasks = load_reading_tasks("ruler:niah_multivalue?tokens=1000&n=4", limit=2)
     assert len(tasks) == len(tasks.ids) == 2  # type: ignore[attr-defined]
