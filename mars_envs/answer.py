@@ -55,6 +55,14 @@ class Reading:
     calls: tuple[CallRecord, ...]
     exit_reason: ExitReason
 
+    @property
+    def malformed(self) -> int:
+        """Replies of the wrong form: without the tag, or the box, that was asked for.
+
+        Where they are many, look at what the model says: it may have been cut off while it thought.
+        """
+        return sum(call.status == "malformed" for call in self.calls)
+
 
 def answer(
     question: str,

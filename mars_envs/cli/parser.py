@@ -17,6 +17,7 @@ from docstring_parser import parse_from_object
 from jsonargparse import ArgumentParser, DefaultHelpFormatter, Namespace
 
 from ..errors import MarsEnvsError
+from ..terminal import printable
 from .bench_memory_config import BenchMemoryConfig
 from .config import (
     BenchConfig,
@@ -172,7 +173,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         # An OSError names its file: a missing folder or permission is the user's to mend.
         if not isinstance(error, (MarsEnvsError, OSError, *known_errors())):
             raise
-        print(f"mars-envs: {error}", file=sys.stderr)
+        # Servers, models and files have written parts of it.
+        print(f"mars-envs: {printable(str(error), keep=chr(10))}", file=sys.stderr)
         return 2
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -21,9 +20,11 @@ from ..errors import InvalidSetting
 from ..judging.answers import score_answer
 from ..parallel_memory.workflow import Phase
 from ..reading.document import Document, TextDocument
+from ..reading.file_document import decoded
 from ..reading.files import open_document
 from ..reading.load import load_reading_tasks
 from ..reading.task import ReadingTask
+from ..terminal import printable, printable_json
 from .console import console, progress
 from .reading_config import ReadConfig
 from .reading_models import open_model
@@ -60,7 +61,7 @@ def _read(config: ReadConfig) -> int:
     )
     out = Console(stderr=True, quiet=True) if config.json else console
     out.print(
-        f"{config.document}: {len(document):,} characters, "
+        f"{printable(config.document)}: {len(document):,} characters, "
         f"{len(document.parts)} parts; {model.label} reads by {config.method}",
         markup=False,
     )
@@ -100,8 +101,20 @@ def _what(config: ReadConfig) -> tuple[str, Document, ReadingTask | None]:
     if config.question is None or not config.question.strip():
         raise InvalidSetting("the question is empty: give one behind the document, or --item")
     if config.document == "-":
-        return config.question, TextDocument(sys.stdin.read()), None
-    return config.question, open_document(config.document, encoding=config.encoding), None
+        return config.question, _standard_input(config), None
+    document = open_document(config.document, encoding=config.encoding, errors=config.errors)
+    return config.question, document, None
+
+
+def _standard_input(config: ReadConfig) -> Document:
+    if sys.stdin is None:  # closed, as by `<&-`
+        raise InvalidSetting("standard input is closed, so `-` has no text; give a file")
+    data = sys.stdin.buffer.read()
+    return TextDocument(
+        decoded(
+            data, encoding=config.encoding or "utf-8", errors=config.errors, name="standard input"
+        )
+    )
 
 
 def _item(tasks: Sequence[ReadingTask], name: str) -> ReadingTask:
@@ -152,13 +165,13 @@ def _print(reading: Reading, task: ReadingTask | None, config: ReadConfig, out: 
         told = {"document": config.document, "model": config.model, **_as_json(reading)}
         if task is not None and scores is not None:
             told |= {"task_id": task.task_id, "answers": task.answers, **dataclasses.asdict(scores)}
-        print(json.dumps(told, ensure_ascii=False, indent=2))
+        print(printable_json(told))
         return
     if reading.evidence:
         out.print(_evidence(reading))
     if reading.memory:
         out.print(Text("memory", style="bold"))
-        out.print(Text(reading.memory), soft_wrap=True)
+        out.print(Text(_shown(reading.memory)), soft_wrap=True)
     calls = Counter(call.role for call in reading.calls)
     tokens = sum(call.prompt_tokens for call in reading.calls)
     written = sum(call.output_tokens for call in reading.calls)
@@ -168,13 +181,20 @@ def _print(reading: Reading, task: ReadingTask | None, config: ReadConfig, out: 
         + f"; {tokens:,} tokens read, {written:,} written",
         style="dim",
     )
+    if reading.malformed:
+        out.print(
+            f"{reading.malformed} of {len(reading.calls)} replies were malformed: without the tag "
+            "or box that was asked for. If the model thinks, allow longer replies (--reply-tokens) "
+            "or switch thinking off where it is served.",
+            style="yellow",
+        )
     if reading.answer:
-        out.print(Text.assemble(("answer  ", "bold green"), reading.answer), soft_wrap=True)
+        out.print(Text.assemble(("answer  ", "bold green"), _shown(reading.answer)), soft_wrap=True)
     elif reading.exit_reason != "backend_error":
         out.print(Text("no answer: there is no box in the reply", style="bold red"))
         out.print(Text(_short(reading.reply)), soft_wrap=True)
     if task is not None and scores is not None:
-        gold = " | ".join(task.answers)
+        gold = _shown(" | ".join(task.answers))
         figures = f"EM {scores.em:.0f}, F1 {scores.f1:.2f}, sub-EM {scores.sub_em:.0f}"
         out.print(Text.assemble(("gold    ", "bold"), gold, f"  ({figures})"), soft_wrap=True)
 
@@ -188,7 +208,7 @@ def _evidence(reading: Reading) -> Table:
                 str(finding.turn),
                 f"{finding.chunk + 1}/{reading.n_chunks}",
                 f"{one.start}-{one.end}",
-                Text(", ".join(one.parts)),
+                Text(_short(", ".join(one.parts))),
                 Text(_short(one.text)),
             )
     if len(reading.evidence) > _SHOWN:
@@ -196,13 +216,17 @@ def _evidence(reading: Reading) -> Table:
     return table
 
 
+def _shown(text: str) -> str:
+    return printable(text, keep="\n")
+
+
 def _short(text: str) -> str:
-    flat = " ".join(text.split())
+    flat = printable(" ".join(text.split()))
     return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"
 
 
 def _as_json(reading: Reading) -> dict[str, Any]:
-    found = dataclasses.asdict(reading)
+    found = dataclasses.asdict(reading) | {"malformed": reading.malformed}
     # What readers said stands in the evidence already.
     for turn in found["turns"]:
         del turn["notes"]

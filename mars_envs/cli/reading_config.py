@@ -41,7 +41,7 @@ class ReadConfig:
     align: Align = "sentence"
     """Where a chunk may end: after any token, a sentence, or a part (section, page)."""
     tokenizer: str = "words"
-    """What counts tokens: `words`, `module:name`, or a folder or name of a Hugging Face
+    """What counts tokens: `words`, `module:name`, or `hf:` and the folder or name of a Hugging Face
     tokenizer."""
     memory_tokens: int = 1024
     """The most tokens of the memory."""
@@ -62,6 +62,9 @@ class ReadConfig:
     """Seconds to wait for a reply of a server."""
     encoding: str | None = None
     """Of a text file; default: UTF-8, or what the file itself says."""
+    errors: Literal["strict", "replace"] = "strict"
+    """What becomes of bytes that are not in the encoding: `strict` refuses the text and says where
+    they are, `replace` reads U+FFFD for them."""
     json: bool = False
     """Print everything as one JSON object, and nothing else, on standard output."""
 

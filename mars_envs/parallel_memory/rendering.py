@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..terminal import printable
 from .episode import Episode
 from .tally import Tally, TurnTally
 from .workflow import Phase
@@ -67,6 +68,5 @@ def _gold(turn: TurnTally, tally: Tally) -> str:
 
 def _short(text: str) -> str:
     """Return the beginning of a text on one line, without what could steer a terminal."""
-    line = " ".join(text[: 4 * _LINE].split())
-    line = "".join(char if char.isprintable() else " " for char in line)
+    line = printable(" ".join(text[: 4 * _LINE].split()))
     return line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,12 +83,9 @@ class FileDocument(PiecedDocument):
     @cached_property
     def _index(self) -> _Index:
         try:
+            refuse_special(self.path)
             with self.path.open("rb") as file:
-                head = file.read(4)
-                mark, encoding = next(
-                    ((mark, name) for mark, name in _MARKS if head.startswith(mark)),
-                    (b"", self.encoding),
-                )
+                mark, encoding = _marked(file.read(4), self.encoding)
                 blocks = list(self._scan(file.fileno(), len(mark), encoding))
                 return _Index(
                     encoding,
@@ -133,13 +131,8 @@ class FileDocument(PiecedDocument):
 
     def _scan(self, descriptor: int, position: int, encoding: str) -> Iterator[tuple[int, int]]:
         """Yield where each block starts, in bytes and characters, and where the last one ends."""
-        try:
-            b"x".decode(encoding, "replace")
-            decoder = codecs.getincrementaldecoder(encoding)(self.errors)
-        except LookupError as error:
-            raise InvalidSetting(
-                f"no encoding of text is called {encoding!r}; try utf-8"
-            ) from error
+        _check_encoding(encoding)
+        decoder = codecs.getincrementaldecoder(encoding)(self.errors)
         clean = decoder.getstate()[1]
         characters = 0
         yield position, 0
@@ -150,11 +143,7 @@ class FileDocument(PiecedDocument):
                 characters += len(decoder.decode(raw, final=len(raw) < _BLOCK))
                 rest, state = decoder.getstate()
             except UnicodeDecodeError as error:
-                raise InvalidTask(
-                    f"{self.path}: expected text in {encoding}, got the byte "
-                    f"0x{raw[error.start]:02x} at byte {position + error.start} ({error.reason}); "
-                    'save it as UTF-8, name its encoding, or read it with errors="replace"'
-                ) from error
+                raise _undecodable(str(self.path), encoding, error, position) from error
             if state != clean:
                 raise InvalidTask(
                     f"{self.path}: text in {encoding} cannot be read from its middle; save "
@@ -165,6 +154,65 @@ class FileDocument(PiecedDocument):
 
     def __repr__(self) -> str:
         return f"FileDocument({str(self.path)!r})"
+
+
+def decoded(
+    data: bytes, *, encoding: str = "utf-8", errors: Literal["strict", "replace"], name: str
+) -> str:
+    """Return bytes as text, by the rules of a `FileDocument`.
+
+    Args:
+        data: all of the text.
+        encoding: of the text, unless a byte order mark says otherwise.
+        errors: see `FileDocument`.
+        name: what errors call it.
+
+    Raises:
+        InvalidTask: bytes that are not in the encoding.
+        InvalidSetting: no such encoding.
+    """
+    mark, encoding = _marked(data, encoding)
+    _check_encoding(encoding)
+    try:
+        return data[len(mark) :].decode(encoding, errors)
+    except UnicodeDecodeError as error:
+        raise _undecodable(name, encoding, error, len(mark)) from error
+
+
+def refuse_special(path: Path) -> None:
+    """Refuse a pipe, a terminal or another thing that cannot be read twice.
+
+    Raises:
+        InvalidTask: it is such a thing.
+        OSError: there is nothing there.
+    """
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a folder says what it is
+        raise InvalidTask(
+            f"cannot read the document {path}: a document is a regular file, which this is not (a "
+            "pipe, or a device); on the command line, `-` reads text from standard input"
+        )
+
+
+def _marked(head: bytes, encoding: str) -> tuple[bytes, str]:
+    """Return the byte order mark, and the encoding that it says or else the one given."""
+    found = ((mark, name) for mark, name in _MARKS if head.startswith(mark))
+    return next(found, (b"", encoding))
+
+
+def _check_encoding(encoding: str) -> None:
+    try:
+        b"x".decode(encoding, "replace")
+    except LookupError as error:
+        raise InvalidSetting(f"no encoding of text is called {encoding!r}; try utf-8") from error
+
+
+def _undecodable(name: str, encoding: str, error: UnicodeDecodeError, position: int) -> InvalidTask:
+    return InvalidTask(
+        f"{name}: expected text in {encoding}, got the byte 0x{error.object[error.start]:02x} at "
+        f"byte {position + error.start} ({error.reason}); save it as UTF-8, name its encoding "
+        '(encoding=, --encoding), or have such bytes replaced (errors="replace", --errors replace)'
+    )
 
 
 def _stamp(descriptor: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from ..errors import InvalidTask
 from .document import Document, Part, TextDocument
-from .file_document import FileDocument
+from .file_document import FileDocument, refuse_special
 
 _HTML: Final = (".html", ".htm", ".xhtml")
 _MARKDOWN: Final = (".md", ".markdown")
@@ -87,6 +87,7 @@ def open_document(
 
 def _kind(path: Path) -> str:
     try:
+        refuse_special(path)
         with path.open("rb") as file:
             head = file.read(2048)
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..terminal import printable
 from .tree import ROOT, Node, SearchTree
 
 _LINE = 60
@@ -41,7 +42,7 @@ def tree_to_text(tree: SearchTree, *, programs: bool = False, best: Node | None 
         if programs:
             bar = "│    " if children else "     "
             source = _source(node).strip("\n").splitlines()
-            lines += [f"{below}{bar}{_printable(line.expandtabs(4))}".rstrip() for line in source]
+            lines += [f"{below}{bar}{printable(line.expandtabs(4))}".rstrip() for line in source]
         stack += [(child, below) for child in reversed(children)]
     return "\n".join(lines)
 
@@ -58,15 +59,8 @@ def _line(node: Node, is_best: bool, *, preview: bool) -> str:
         words.append("best")
     if preview:
         first = next((line for line in _source(node).splitlines() if line.strip()), "")
-        words.append(_cut(_printable(first.strip())))
+        words.append(_cut(printable(first.strip())))
     return "  ".join(words).rstrip()
-
-
-def _printable(text: str) -> str:
-    """Replace control characters by spaces: a program must not steer the reader's terminal."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _cut(text: str) -> str:

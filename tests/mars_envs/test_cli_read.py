@@ -188,7 +188,17 @@ def test_a_hugging_face_model_reads(
     folder = tmp_path / "model"
     transformers.LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    options = ["--json", "--reply-tokens", 4, "--max-turns", 1, "--memory-tokens", 8]
+    options = [
+        "--json",
+        "--tokenizer",
+        f"hf:{folder}",
+        "--reply-tokens",
+        4,
+        "--max-turns",
+        1,
+        "--memory-tokens",
+        8,
+    ]
     assert read(document, QUESTION, "--model", folder, *options) == 1  # it says nothing of use
     told = found(capsys)
     assert told["answer"] == ""
@@ -198,10 +208,104 @@ def test_a_hugging_face_model_reads(
 def test_text_is_read_from_standard_input(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(TEXT))
+    standard_input(monkeypatch, TEXT.encode())
     read("-", QUESTION, "--model", "lexical", "--json")
     told = found(capsys)
     assert told["n_chunks"] > 5
+
+
+def standard_input(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        ("Zoë".encode("utf-16"), []),
+        ("Zoë".encode("latin-1"), ["--encoding", "latin-1"]),
+        (b"Zo\xff", ["--errors", "replace"]),
+    ],
+)
+def test_standard_input_is_decoded_as_files_are(
+    data: bytes,
+    options: list[str],
+    server: Server,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    standard_input(monkeypatch, data)
+    assert read("-", QUESTION, "--model", server.url, *options) == 0
+    assert "3 characters" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (b"Zo\xff", [], "standard input: expected text in utf-8, got the byte 0xff at byte 2"),
+        (b"Zo\xff", [], "--encoding), or have such bytes replaced"),
+        (b"Zo", ["--encoding", "x"], "no encoding of text is called 'x'"),
+        (None, [], "standard input is closed"),
+    ],
+)
+def test_standard_input_that_is_no_text_is_refused(
+    data: bytes | None,
+    options: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if data is None:
+        monkeypatch.setattr("sys.stdin", None)
+    else:
+        standard_input(monkeypatch, data)
+    assert read("-", QUESTION, "--model", "lexical", *options) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_nothing_that_a_model_or_a_document_says_steers_the_terminal(
+    as_json: bool,
+    server: Server,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    attack = "\x1b[2J\x9b2J\x07\u202e"
+    text = f"<check>yes</check> {FIRST} {attack} \\boxed{{{attack}Rex}}"
+    choice = {"message": {"content": text}, "finish_reason": "stop"}
+    server.answer = lambda body, number: (200, {"choices": [choice]}, {})
+    path = tmp_path / "olm.md"
+    path.write_text(f"# Olm {attack}\n\n{FIRST} {attack}\n")
+    read(path, QUESTION, "--model", server.url, "--max-turns", 1, *["--json"] * as_json)
+    shown = capsys.readouterr().out
+    assert "Rex" in shown
+    assert not set(shown) & set(attack) - set("[2J")
+    if as_json:
+        assert attack in json.loads(shown)["answer"]
+
+
+def test_a_server_cannot_steer_the_terminal_by_its_errors(
+    server: Server, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer = lambda body, number: (401, b"\x1b[2J no", {})
+    assert read(document, QUESTION, "--model", server.url) == 2
+    shown = capsys.readouterr().err
+    assert "HTTP 401" in shown
+    assert "\x1b" not in shown
+
+
+def test_malformed_replies_are_counted_and_shown(
+    server: Server, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choice = {"message": {"content": "Well \\boxed{Rex}"}, "finish_reason": "stop"}
+    server.answer = lambda body, number: (200, {"choices": [choice]}, {})
+    options = [document, QUESTION, "--model", server.url, "--max-turns", 1]
+    assert read(*options, "--json") == 0
+    told = found(capsys)
+    assert told["malformed"] == told["n_chunks"]
+    read(*options)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"{told['malformed']} of {len(told['calls'])} replies were malformed" in shown
+    assert "--reply-tokens" in shown
 
 
 @pytest.mark.parametrize("text", ["", " \n\n"])
@@ -269,6 +373,14 @@ def test_what_cannot_work_is_said_in_one_line(
     assert shown.startswith("mars-envs: ")
     assert message in shown
     assert len(shown.splitlines()) == 1
+
+
+def test_the_help_says_how_tokenizers_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["read", "--help"])
+    assert "`hf:` and the folder or name of a Hugging Face" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_a_model_has_to_be_named(document: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -218,6 +219,22 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         open_document(tmp_path / "none.pdf")
     with pytest.raises(InvalidTask, match="Is a directory"):
         open_document(tmp_path)
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for document in (lambda: open_document(path), lambda: len(FileDocument(path))):
+        with pytest.raises(InvalidTask, match=r"regular file.*`-` reads text from standard input"):
+            document()
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+def test_bytes_that_are_no_text_are_refused_with_what_to_do(name: str, tmp_path: Path) -> None:
+    path = save(tmp_path, name, b"ab\xff")
+    with pytest.raises(InvalidTask, match=r"0xff at byte 2.*--encoding.*--errors replace"):
+        open_document(path)
+    assert text_of(open_document(path, errors="replace")) == "ab\ufffd"
 
 
 @pytest.mark.parametrize(("name", "package"), [("a.pdf", "pypdf"), ("a.html", "bs4")])

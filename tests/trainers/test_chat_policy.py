@@ -83,10 +83,21 @@ def test_fields_may_be_added_changed_and_left_out(server: Server) -> None:
     assert "seed" not in server.asked[0]
 
 
-def test_a_reply_that_was_cut_off_or_only_thought_is_data(server: Server) -> None:
-    server.answer = lambda body, number: said(None, "length")
+def test_a_reply_that_was_cut_off_is_data(server: Server) -> None:
+    server.answer = lambda body, number: said("It is", "length")
     (generation,) = answers(policy(server), ask())
-    assert (generation.text, generation.finish_reason) == ("", "length")
+    assert (generation.text, generation.finish_reason) == ("It is", "length")
+
+
+@pytest.mark.parametrize("text", [None, "", " \n"])
+def test_a_reply_without_text_is_a_failed_generation_that_says_what_to_do(
+    text: str | None, server: Server
+) -> None:
+    """A model that has only thought has said nothing, not that there is nothing."""
+    server.answer = lambda body, number: said(text, "length")
+    with pytest.raises(GenerationFailed, match=r"'length'.*its 77 tokens.*thinking off"):
+        answers(policy(server), ask())
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize(

@@ -85,8 +85,8 @@ class ChatPolicy:
         """Answer one request.
 
         Raises:
-            GenerationFailed: no reply came, or the server does not take this prompt (it may be
-                longer than the model's context).
+            GenerationFailed: no reply came, or one without text, or the server does not take this
+                prompt (it may be longer than the model's context).
             ConfigError: the server refuses any request: wrong key, address or model.
         """
         if self.model is None:
@@ -101,6 +101,12 @@ class ChatPolicy:
         }
         body = {field: value for field, value in body.items() if value is not None}
         text, reason = await self._patiently("POST", "/chat/completions", _completion, json=body)
+        if not text.strip():
+            raise GenerationFailed(
+                f"{self.url} gave a reply without text (finish_reason {reason!r}): a model that "
+                f"thinks may have spent its {request.sampling.max_tokens} tokens on that; raise "
+                "the token cap, or switch thinking off where the model is served"
+            )
         finish: FinishReason = "length" if reason == "length" else "stop"
         return Generation(
             text=text, finish_reason=finish, policy=self.name, policy_version=self.version
@@ -182,7 +188,7 @@ def _encodable(text: str) -> str:
 def _completion(reply: Any) -> tuple[str, str]:
     choice = reply["choices"][0]
     text = choice["message"]["content"]
-    if text is None:  # a model that only thought
+    if text is None:  # of a model that only thought
         text = ""
     if not isinstance(text, str):
         raise TypeError(f"content is a {type(text).__name__}")
