@@ -43,7 +43,7 @@ LOOK = Plan(
     batch=32,
     layers=2,
 )
-FULL = Plan(budgets=(16,))
+FULL = Plan()
 
 
 def learn_with_bar(plan: Plan, seed: int, progress: Progress) -> Any:

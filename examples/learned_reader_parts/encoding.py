@@ -23,7 +23,8 @@ from .words import WORD, Vocabulary, shape_of
 
 PARTS: Final = ("q", "m", "c", "n", "task")
 """The key at the head of a line says which part of the prompt it is."""
-_QUESTION, _TASK = 0, 4
+MEMORY: Final = PARTS.index("m")
+_QUESTION, _TASK = PARTS.index("q"), PARTS.index("task")
 ROLES: Final = ("read", "merge", "answer", "update")
 """What the last line asks for."""
 _STOPS: Final = frozenset(".?!")

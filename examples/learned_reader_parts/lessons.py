@@ -7,7 +7,7 @@ them when it is on its own, and learns how to go on from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from mars_envs.parallel_memory.replies import parse_answer, parse_read
 from mars_envs.parallel_memory.scripted import oracle
+from mars_envs.parallel_memory.workflow import Speaker
 from mars_envs.reading.task import ReadingTask
 
-from .encoding import PARTS, ROLES, Encoded, encode
+from .encoding import MEMORY, PARTS, ROLES, Encoded, encode
 from .spans import find_copies
 from .speaking import UNKNOWN
 from .words import Vocabulary, words_of
-
-Speaker = Callable[[Mapping[str, Any]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +80,9 @@ def watched(speak: Speaker, task: ReadingTask, seen: list[tuple[str, str]]) -> S
 def lesson(prompt: str, reply: str, vocabulary: Vocabulary) -> Lesson:
     """Return a prompt with its reply as marks on the tokens that are copied.
 
-    A sentence that stands in the prompt more than once is copied from its first place. An answer is
-    marked wherever it stands, since nobody could say which of them is meant.
+    A sentence that stands in the prompt more than once is copied from the memory, if it stands
+    there, else from its first place. An answer is marked wherever it stands, since nobody could say
+    which of them is meant.
 
     Raises:
         UnlikeCopy: a piece of the reply does not stand in the prompt.
@@ -97,7 +97,9 @@ def lesson(prompt: str, reply: str, vocabulary: Vocabulary) -> Lesson:
         found = find_copies(words, [word.lower() for word in words_of(piece)])
         if not found:
             raise UnlikeCopy(f"{piece!r} does not stand in the prompt {prompt!r}")
-        for start, end in found if role == "answer" else found[:1]:
+        if role != "answer":
+            found = sorted(found, key=lambda span: encoded.part[span[0]] != MEMORY)[:1]
+        for start, end in found:
             copy[start:end] = 1
     return Lesson(encoded, yes, copy)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mars_envs.parallel_memory.replies import Answer, Merge, Read
 
-from .encoding import ROLES, Encoded, encode
+from .encoding import MEMORY, ROLES, Encoded, encode
 from .model import Batch, Reader
 from .spans import best_span, best_spans
 from .words import Vocabulary
@@ -73,6 +73,8 @@ def say(prompt: Encoded, yes: bool, scores: NDArray[np.float32]) -> str:
     if not spans and role in ("read", "answer"):
         best = best_span(allowed)
         spans = [best] if best else []
+    # What is remembered comes before what is new, as in the memories that were taught.
+    spans.sort(key=lambda span: prompt.part[span[0]] != MEMORY)
     text = " ".join(prompt.text[prompt.spans[a, 0] : prompt.spans[b - 1, 1]] for a, b in spans)
     if role == "read":
         return Read.yes(text)

@@ -45,7 +45,7 @@ class Plan:
     families: tuple[str, ...] = ("kv", "kg2")
     lengths: tuple[int, ...] = (4, 8, 16, 32, 64)
     """Chunks of a document, in the trials."""
-    items: int = 80
+    items: int = 60
     """Held-out questions of a family for each training: the same ones at every length and for every
     method, others for another training."""
     chunk_tokens: int = 64
@@ -54,9 +54,9 @@ class Plan:
     """More memory budgets, that are tried at the longest length."""
     trained_on: tuple[int, ...] = (2, 4, 8)
     """Chunks of a document, in training."""
-    tasks: int = 300
+    tasks: int = 200
     """Training tasks of each family and length."""
-    steps: int = 1200
+    steps: int = 900
     batch: int = 64
     width: int = 64
     layers: int = 3

@@ -36,7 +36,7 @@ _TOGETHER: Final = 16
 class Recipe:
     """How to train."""
 
-    steps: int = 1200
+    steps: int = 900
     batch: int = 64
     rate: float = 4e-3
     last_rate: float = 1e-4

@@ -9,7 +9,7 @@ import math
 import random
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -192,6 +192,22 @@ def test_the_teacher_forgets_what_is_no_evidence(parts: Any) -> None:
     assert parts.lessons.teacher(task)(view) == task.evidence[0].text
 
 
+def test_what_the_memory_has_is_kept_there_and_what_is_new_goes_behind_it(parts: Any) -> None:
+    vocabulary = parts.words.Vocabulary.of([READ])
+    memory = "rival of Tisk is Orel. heir of Vamorib is Tisk."
+    prompt = f"{READ}\nm {memory}\nupdate"
+    for reply, text in (
+        ("heir of Vamorib is Tisk .\nrival of Tisk is Orel .", memory),
+        (
+            "aunt of Bo is Tisk .\nrival of Tisk is Orel .",
+            "rival of Tisk is Orel. aunt of Bo is Tisk .",
+        ),
+    ):
+        one = parts.lessons.lesson(prompt, reply, vocabulary)
+        assert one.kind == ("update kept" if text == memory else "update new")
+        assert parts.speaking.say(one.prompt, one.yes, 20 * one.copy - 10) == text
+
+
 def test_a_reply_that_is_no_copy_is_no_lesson(parts: Any) -> None:
     vocabulary = parts.words.Vocabulary.of([READ])
     with pytest.raises(parts.lessons.UnlikeCopy, match="Orel"):
@@ -213,10 +229,7 @@ def test_who_knows_nothing_says_so_and_who_says_yes_says_what(parts: Any) -> Non
 
 @pytest.mark.parametrize("method", ["pi_mem", "recurrent", "recurrent, 3 passes"])
 @pytest.mark.parametrize("spoilt", ["right", "misread", "lost", "missed"])
-def test_an_outcome_says_where_an_episode_went_wrong(
-    example: ModuleType, parts: Any, method: str, spoilt: str
-) -> None:
-    plan = replace(example.LOOK, items=1, chunk_tokens=64, memory_tokens=64)
+def test_an_outcome_says_where_an_episode_went_wrong(parts: Any, method: str, spoilt: str) -> None:
     kind, options = parts.study.METHODS[method]
     (task,) = tasks_of("kv", 1, depths=(0.0,))  # in the first chunk, so that it can be lost again
 
@@ -231,9 +244,7 @@ def test_an_outcome_says_where_an_episode_went_wrong(
         return oracle(task)(view)
 
     trial = parts.trials.play_all(
-        lambda tasks: kind(
-            tasks=tasks, chunk_tokens=plan.chunk_tokens, prompts="compact", **options
-        ),
+        lambda tasks: kind(tasks=tasks, chunk_tokens=64, prompts="compact", **options),
         [task],
         lambda _, views: [speak(view) for view in views],
     )[0]
