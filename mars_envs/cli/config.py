@@ -14,6 +14,7 @@ Tests = Literal["auto", "all", "public", "hidden", "recorded"]
 
 
 def at_least(config: Any, least: int, *names: str) -> None:
+    """Refuse settings below a bound, naming the option."""
     for name in names:
         value = getattr(config, name)
         if value is not None and value < least:
