@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from .errors import InvalidSetting
 
@@ -24,7 +24,25 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class Generator:
+class _Closing:
+    """Base of what a `with` closes."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class Generator(_Closing):
     """A text generator as a blocking function for any number of threads.
 
     An async generator runs in an event loop of its own, one for all calls, in a thread of its own:
@@ -65,17 +83,6 @@ class Generator:
             )
         return text
 
-    def __enter__(self) -> Generator:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Cancel what is still awaited, and end the event loop."""
         with self._lock:
@@ -93,7 +100,7 @@ class Generator:
             return self._loop
 
 
-class Workers(Generic[Key, Value]):
+class Workers(_Closing, Generic[Key, Value]):
     """Daemon threads that make calls, at most so many at a time.
 
     Args:
@@ -133,17 +140,6 @@ class Workers(Generic[Key, Value]):
         key, result = self._done.get()
         self.open -= 1
         return key, result
-
-    def __enter__(self) -> Workers[Key, Value]:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Drop the calls that were not begun; those in flight are left behind."""
