@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -62,13 +63,22 @@ def docker_engine() -> str:
 
 
 @pytest.fixture(scope="session")
-def chat_server() -> ModuleType:
-    """The module `chat_server.py`: test folders are no packages, so it is loaded by its path."""
-    place = Path(__file__).with_name("chat_server.py")
-    spec = importlib.util.spec_from_file_location("test_chat_server", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def load_module() -> Callable[[Path], ModuleType]:
+    """From a path to a module: folders of tests and examples are no packages."""
+
+    def load(place: Path) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(f"loaded_{place.stem}", place)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # where dataclasses look their annotations up
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def chat_server(load_module: Callable[[Path], ModuleType]) -> ModuleType:
+    """The module `chat_server.py`."""
+    return load_module(Path(__file__).with_name("chat_server.py"))

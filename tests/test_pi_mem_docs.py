@@ -62,8 +62,3 @@ def test_every_setting_is_in_the_table_and_has_the_default_that_it_says() -> Non
             assert str(getattr(MemorySettings(), name)) == str(told.get(value, value)), name
         named += names
     assert sorted(named) == sorted(field.name for field in dataclasses.fields(MemorySettings))
-
-
-def test_links_lead_somewhere(repo_dir: Path) -> None:
-    for target in re.findall(r"\]\(((?!http)[^)#]+)", PAGE):
-        assert (repo_dir / "docs" / target).exists(), target

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+Load = Callable[[Path], ModuleType]
+
 
 @pytest.fixture
 def examples(repo_dir: Path) -> Path:
     return repo_dir / "examples"
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look their annotations up
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_gym_make_needs_no_set_up(examples: Path, tmp_path: Path) -> None:
@@ -46,9 +38,9 @@ def test_gym_make_needs_no_set_up(examples: Path, tmp_path: Path) -> None:
 
 
 def test_play_tree_shows_a_tree_that_refinement_solved(
-    examples: Path, capsys: pytest.CaptureFixture[str]
+    examples: Path, load_module: Load, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = load(examples / "play_tree.py").main()
+    text = load_module(examples / "play_tree.py").main()
     assert "compile_error" in text
     assert "wrong_answer" in text
     assert "solved  best" in text
@@ -56,17 +48,17 @@ def test_play_tree_shows_a_tree_that_refinement_solved(
     assert "nodes solved; best solved: True" in capsys.readouterr().out
 
 
-def test_a_third_party_algorithm_collects_every_reward(examples: Path) -> None:
-    rewards = load(examples / "third_party_loop.py").main(episodes=4)
+def test_a_third_party_algorithm_collects_every_reward(examples: Path, load_module: Load) -> None:
+    rewards = load_module(examples / "third_party_loop.py").main(episodes=4)
     assert len(rewards) == 4
     assert all(reward in (0.0, 0.25, 0.5, 0.75, 1.0) for reward in rewards)
 
 
 def test_the_search_is_timed_beside_treequest(
-    examples: Path, capsys: pytest.CaptureFixture[str]
+    examples: Path, load_module: Load, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("treequest")
-    load(examples / "time_tree_search.py").main(
+    load_module(examples / "time_tree_search.py").main(
         ["--nodes", "4", "8", "--seeds", "1", "--treequest-nodes", "4"]
     )
     lines = capsys.readouterr().out.splitlines()
@@ -76,8 +68,10 @@ def test_the_search_is_timed_beside_treequest(
     assert sum("bytes at N = 8" in line for line in lines) == 2
 
 
-def test_the_study_of_refinement_runs_small(examples: Path, tmp_path: Path) -> None:
-    study = load(examples / "study_refinement.py")
+def test_the_study_of_refinement_runs_small(
+    examples: Path, load_module: Load, tmp_path: Path
+) -> None:
+    study = load_module(examples / "study_refinement.py")
     figure, record = tmp_path / "refinement.png", tmp_path / "refinement.json"
     arguments = ["--trees", "6", "--processes", "1", "--figure", figure, "--json", record]
     figures = study.main([str(argument) for argument in arguments])
@@ -93,9 +87,9 @@ def test_the_study_of_refinement_runs_small(examples: Path, tmp_path: Path) -> N
     assert json.loads(record.read_text())["teams"][0]["selector"] == "best_of_n"
 
 
-def test_a_paired_gain_comes_with_its_published_interval(examples: Path) -> None:
+def test_a_paired_gain_comes_with_its_published_interval(examples: Path, load_module: Load) -> None:
     # Agresti and Min (2005): half a pair is added to each of the four cells of the table.
-    study = load(examples / "study_refinement.py")
+    study = load_module(examples / "study_refinement.py")
     after = np.array([True] * 30 + [False] * 10 + [True] * 20 + [False] * 40)
     before = np.array([False] * 30 + [True] * 10 + [True] * 20 + [False] * 40)
     gain, low, high = study.paired_gain(after, before)
@@ -106,9 +100,9 @@ def test_a_paired_gain_comes_with_its_published_interval(examples: Path) -> None
 
 
 def test_the_environments_own_share_of_a_turn_can_be_timed(
-    examples: Path, capsys: pytest.CaptureFixture[str]
+    examples: Path, load_module: Load, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = load(examples / "time_tree_env.py").main(
+    results = load_module(examples / "time_tree_env.py").main(
         ["--budgets", "4", "9", "--episodes", "2", "--agents", "3"]
     )
     assert {budget for _, budget in results} == {4, 9}
@@ -118,9 +112,9 @@ def test_the_environments_own_share_of_a_turn_can_be_timed(
 
 
 def test_whole_episodes_of_reading_can_be_timed(
-    examples: Path, capsys: pytest.CaptureFixture[str]
+    examples: Path, load_module: Load, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = load(examples / "time_memory_env.py").main(
+    results = load_module(examples / "time_memory_env.py").main(
         ["--tokens", "2000", "8000", "--readers", "3", "--chunk-tokens", "500", "--episodes", "1"]
     )
     assert [timings[0]["chunks"] for timings in results.values()] == [4, 16]
@@ -129,8 +123,10 @@ def test_whole_episodes_of_reading_can_be_timed(
 
 
 @pytest.mark.slow
-def test_millions_of_tokens_are_read_rightly_in_little_memory(examples: Path) -> None:
-    results = load(examples / "time_memory_env.py").main(
+def test_millions_of_tokens_are_read_rightly_in_little_memory(
+    examples: Path, load_module: Load
+) -> None:
+    results = load_module(examples / "time_memory_env.py").main(
         ["--tokens", "900000", "3600000", "--episodes", "1"]
     )
     small, large = (timings[0] for timings in results.values())
@@ -140,8 +136,8 @@ def test_millions_of_tokens_are_read_rightly_in_little_memory(examples: Path) ->
     assert large["megabytes"] < 600
 
 
-def test_the_exponent_of_a_known_growth_is_found(examples: Path) -> None:
-    exponent = load(examples / "time_memory_env.py").exponent
+def test_the_exponent_of_a_known_growth_is_found(examples: Path, load_module: Load) -> None:
+    exponent = load_module(examples / "time_memory_env.py").exponent
     assert exponent([1, 2, 4, 8], [3 * n**1.5 for n in (1, 2, 4, 8)]) == pytest.approx((1.5, 0.0))
     # By hand, in units of ln 2: x = -1, 0, 1; y = 0, 0, 3; slope 1.5, residuals 1/2, -1, 1/2.
     assert exponent([1, 2, 4], [1, 1, 8]) == pytest.approx((1.5, 0.75**0.5))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import math
 import random
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -34,17 +33,11 @@ READ = (
 
 
 @pytest.fixture(scope="module")
-def example() -> Iterator[ModuleType]:
+def example(load_module: Callable[[Path], ModuleType]) -> Iterator[ModuleType]:
     """Return the script; its parts are in `sys.modules` beside it."""
     path = Path(__file__).resolve().parents[2] / "examples" / "learned_reader.py"
     sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location("example_learned_reader", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look there
-    spec.loader.exec_module(module)
-    yield module
+    yield load_module(path)
     sys.path.remove(str(path.parent))
 
 

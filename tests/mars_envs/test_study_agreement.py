@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import statistics
-import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -19,15 +18,8 @@ from mars_envs.tree_search.tree import verdict_of_score
 
 
 @pytest.fixture(scope="module")
-def study(repo_dir: Path) -> ModuleType:
-    path = repo_dir / "examples" / "study_agreement.py"
-    spec = importlib.util.spec_from_file_location("study_agreement", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+def study(repo_dir: Path, load_module: Callable[[Path], ModuleType]) -> ModuleType:
+    return load_module(repo_dir / "examples" / "study_agreement.py")
 
 
 def test_chances_are_the_means_over_all_orders(study: ModuleType) -> None:

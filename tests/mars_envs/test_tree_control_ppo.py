@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,15 +13,8 @@ import pytest
 
 
 @pytest.fixture
-def study(repo_dir: Path) -> ModuleType:
-    path = repo_dir / "examples" / "tree_control_ppo.py"
-    spec = importlib.util.spec_from_file_location("example_tree_control_ppo", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look there
-    spec.loader.exec_module(module)
-    return module
+def study(repo_dir: Path, load_module: Callable[[Path], ModuleType]) -> ModuleType:
+    return load_module(repo_dir / "examples" / "tree_control_ppo.py")
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ treequest 0.3.3. Live: the same simulated answers grow trees of the same shape i
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -167,16 +166,9 @@ def test_root_decisions_are_as_frequent_as_recorded(data_dir: Path, strategy: st
 
 
 @pytest.fixture(scope="module")
-def shapes(repo_dir: Path) -> ModuleType:
+def shapes(repo_dir: Path, load_module: Callable[[Path], ModuleType]) -> ModuleType:
     """The script that prints the tables of docs/mars2.md."""
-    spec = importlib.util.spec_from_file_location(
-        "tree_shapes", repo_dir / "examples/tree_shapes.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(repo_dir / "examples" / "tree_shapes.py")
 
 
 def compare(shapes: ModuleType, order: str, prior: str, nodes: int, trees: tuple[int, int]) -> None:

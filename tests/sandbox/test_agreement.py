@@ -6,12 +6,10 @@ so equal fingerprints show that a crowd changes no verdict.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,15 +25,8 @@ KATTIS = "Kattis problems, judges' submissions"
 
 
 @pytest.fixture(scope="module")
-def script(repo_dir: Path) -> ModuleType:
-    path = repo_dir / "tests" / "sandbox" / "agreement_run.py"
-    spec = importlib.util.spec_from_file_location("agreement_run", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+def script(repo_dir: Path, load_module: Callable[[Path], ModuleType]) -> ModuleType:
+    return load_module(repo_dir / "tests" / "sandbox" / "agreement_run.py")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import signal
 import subprocess
@@ -24,13 +23,9 @@ PROGRAM = Path(__file__).with_name("resumable_run.py")
 
 
 @pytest.fixture
-def run(toy: ModuleType) -> Callable[..., None]:
+def run(toy: ModuleType, load_module: Callable[[Path], ModuleType]) -> Callable[..., None]:
     """The program's run, in this process."""
-    spec = importlib.util.spec_from_file_location("trainers_test_resumable_run", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    program = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(program)
+    program = load_module(PROGRAM)
 
     def run(folder: Path, steps: int, every: int, *, resume: bool = False) -> None:
         program.run(toy, folder, steps=steps, every=every, resume=resume)
