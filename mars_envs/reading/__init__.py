@@ -5,7 +5,8 @@ from .document import Document, Part, TextDocument
 from .file_document import FileDocument
 from .joined import JoinedDocument, Passage
 from .load import load_reading_tasks
-from .long_context import LongContextSettings, long_context_tasks, passage_pool
+from .long_context import LongContextSettings, long_context_tasks
+from .passages import passage_pool
 from .records import save_reading_tasks
 from .shards import write_shards
 from .task import Evidence, ReadingTask

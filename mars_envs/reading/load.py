@@ -23,7 +23,8 @@ from ..tasks.intake import call_source, checked_tasks, names_function, settle_pr
 from ..tasks.options import with_query
 from ..tasks.records import Record
 from . import hotpotqa, longbench, memagent, musique, records, ruler
-from .long_context import LongContextSettings, long_context_tasks, passage_pool
+from .long_context import LongContextSettings, long_context_tasks
+from .passages import passage_pool
 from .shards import MANIFEST, PLAN, ShardedTasks
 from .task import ReadingTask
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Protocol, overload
@@ -18,9 +18,10 @@ from typing import Any, Final, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidSetting, InvalidTask
+from ..errors import InvalidSetting
 from ..importing import import_object, is_importable
 from .joined import HEADER, SEPARATOR, JoinedDocument, Passage
+from .passages import Numbered, Own, own_passages, passage_pool
 from .task import Evidence, ReadingTask
 from .tokenizers import resolve_tokenizer
 
@@ -80,18 +81,6 @@ class LongContextSettings:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
-    """The passages that an item brings, by number in the pool of all."""
-
-    numbers: tuple[int, ...]
-    needed: tuple[int, ...]
-    """Those that hold evidence; all, where that is unknown."""
-    titles: frozenset[str]
-    evidence: tuple[tuple[int, int], ...]
-    """For each piece: its passage, and where in the passage's text it starts."""
-
-
 class LongContextTasks(Sequence[ReadingTask]):
     """Tasks with long contexts, each built when it is asked for, and the same every time.
 
@@ -106,15 +95,14 @@ class LongContextTasks(Sequence[ReadingTask]):
     ) -> None:
         self.settings = settings
         self._items = tuple(items)
-        numbers: dict[tuple[str, str], int] = {}
-        passages: list[Passage] = []
+        numbered = Numbered()
         for passage in pool:
-            _number(passage, numbers, passages)
-        self._distractors = self._pool = len(passages)
+            numbered.add(passage)
+        self._distractors = self._pool = len(numbered.passages)
         self._tokenizer = resolve_tokenizer(settings.tokenizer)
-        self._fill_up(numbers, passages)
-        self._own = [_own(item, numbers, passages) for item in self._items]
-        self.passages: tuple[Passage, ...] = tuple(passages)
+        self._fill_up(numbered)
+        self._own = [own_passages(item, numbered) for item in self._items]
+        self.passages: tuple[Passage, ...] = tuple(numbered.passages)
         """All of them; the documents of all tasks are made of these."""
 
     @property
@@ -134,7 +122,7 @@ class LongContextTasks(Sequence[ReadingTask]):
             return _Slice(self, range(len(self))[index])
         return self._build(self._items[index], self._own[index])
 
-    def _build(self, item: ReadingTask, own: _Own) -> ReadingTask:
+    def _build(self, item: ReadingTask, own: Own) -> ReadingTask:
         seed = hashlib.sha256(f"{self.settings.seed}|{item.task_id}".encode()).digest()
         draw = random.Random(seed)
         order = self._chosen(item.task_id, own, draw)
@@ -163,7 +151,7 @@ class LongContextTasks(Sequence[ReadingTask]):
             source={**item.source, unit: str(length), "seed": str(self.settings.seed)},
         )
 
-    def _chosen(self, task_id: str, own: _Own, draw: random.Random) -> list[int]:
+    def _chosen(self, task_id: str, own: Own, draw: random.Random) -> list[int]:
         """Return the passages of an item: those needed, then its others, then of the pool."""
         others = [number for number in own.numbers if number not in own.needed]
         draw.shuffle(others)
@@ -179,7 +167,7 @@ class LongContextTasks(Sequence[ReadingTask]):
             return chosen
         return self._fitting(task_id, own, first, draw)
 
-    def _fitting(self, task_id: str, own: _Own, first: list[int], draw: random.Random) -> list[int]:
+    def _fitting(self, task_id: str, own: Own, first: list[int], draw: random.Random) -> list[int]:
         wanted = self.settings.tokens or 0
         needed = int(self._counts[list(own.needed)].sum())
         if needed > wanted:
@@ -205,7 +193,7 @@ class LongContextTasks(Sequence[ReadingTask]):
                 room -= int(self._counts[number])
         return chosen
 
-    def _drawn(self, own: _Own, draw: random.Random, count: int) -> list[int]:
+    def _drawn(self, own: Own, draw: random.Random, count: int) -> list[int]:
         """Return distractors, at most `count`, those of the pool first."""
         if count <= 0:
             return []
@@ -219,7 +207,7 @@ class LongContextTasks(Sequence[ReadingTask]):
                 return found[:count]
         return found
 
-    def _twins(self, own: _Own) -> int:
+    def _twins(self, own: Own) -> int:
         """Return how many passages have a title of an item's own: they may hold its evidence."""
         return sum(self._titles.get(title, 0) for title in own.titles)
 
@@ -248,11 +236,12 @@ class LongContextTasks(Sequence[ReadingTask]):
             found.append(np.diff(np.searchsorted(starts, ends), prepend=0))
         return np.concatenate(found)
 
-    def _fill_up(self, numbers: dict[tuple[str, str], int], passages: list[Passage]) -> None:
+    def _fill_up(self, numbered: Numbered) -> None:
         """Add passages until any item finds enough, where that is asked for."""
         self._filled: NDArray[np.int64] | None = None
         if self.settings.fill == "refuse" or not self._items:
             return
+        passages = numbered.passages
         by_tokens = self.settings.tokens is not None
         counts = self._counted(passages) if by_tokens else np.ones(len(passages), np.int64)
         # Passages of the pool that an item may have to leave out: its own, and their namesakes.
@@ -265,7 +254,7 @@ class LongContextTasks(Sequence[ReadingTask]):
             endless = endless or self._filler()
             before = len(passages)
             for number in range(drawn, drawn + _BATCH):
-                _number(Passage(f"filler-{number}", *endless[number]), numbers, passages)
+                numbered.add(Passage(f"filler-{number}", *endless[number]))
             drawn += _BATCH
             added = passages[before:]
             new = self._counted(added) if by_tokens else np.ones(len(added), np.int64)
@@ -333,69 +322,6 @@ def long_context_tasks(
         InvalidSetting: when a task is asked for: its document cannot be made so short or so long.
     """
     return LongContextTasks(items, passage_pool(items) if pool is None else pool, settings)
-
-
-def passage_pool(items: Iterable[ReadingTask]) -> tuple[Passage, ...]:
-    """Return the passages of tasks, each once, sorted by title and text, with ids of their own.
-
-    Raises:
-        InvalidTask: the document of an item has no parts.
-    """
-    unique = {(passage.title, passage.text) for item in items for passage in _passages(item)}
-    return tuple(
-        Passage(f"d{number}", title, text) for number, (title, text) in enumerate(sorted(unique))
-    )
-
-
-def _number(passage: Passage, numbers: dict[tuple[str, str], int], passages: list[Passage]) -> int:
-    """Return the number of a passage, a new one where it has none."""
-    key = passage.title, passage.text
-    if key not in numbers:
-        numbers[key] = len(passages)
-        passages.append(passage)
-    return numbers[key]
-
-
-def _passages(item: ReadingTask) -> list[Passage]:
-    document = item.document
-    if isinstance(document, JoinedDocument):
-        return [document.passage(place) for place in range(len(document.order))]
-    found = []
-    for part in document.parts:
-        text = document.read(part.start, part.end)
-        title = part.title if text.startswith(f"{part.title}\n") else ""
-        found.append(Passage(part.doc_id, title, text[len(title) + 1 :] if title else text))
-    if not found:
-        raise InvalidTask(
-            f"{item.task_id}: a long context is made of the parts of a document, and this one has "
-            "none; use the task as it is"
-        )
-    return found
-
-
-def _own(item: ReadingTask, numbers: dict[tuple[str, str], int], passages: list[Passage]) -> _Own:
-    own = [_number(passage, numbers, passages) for passage in _passages(item)]
-    document, parts = item.document, item.document.parts
-    starts = np.array([part.start for part in parts], np.int64)
-    evidence = []
-    for piece in item.evidence:
-        place = int(np.searchsorted(starts, piece.start, side="right")) - 1
-        number = own[place]
-        text_start = parts[place].end - len(passages[number].text)
-        if place < 0 or not text_start <= piece.start <= piece.end <= parts[place].end:
-            raise InvalidTask(
-                f"{item.task_id}: the evidence {piece.text!r:.60} does not stand in the text of "
-                f"one part of {document!r}"
-            )
-        evidence.append((number, piece.start - text_start))
-    unique = tuple(dict.fromkeys(own))
-    holding = {number for number, _ in evidence}
-    return _Own(
-        numbers=unique,
-        needed=tuple(number for number in unique if number in holding or not holding),
-        titles=frozenset(passages[number].title for number in unique) - {""},
-        evidence=tuple(evidence),
-    )
 
 
 def _too_short(task_id: str, unit: str, wanted: int, needed: int) -> InvalidSetting:
