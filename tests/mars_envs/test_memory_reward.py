@@ -89,19 +89,40 @@ def test_a_wrong_answer_earns_nothing_whatever_the_turns(bonus: str) -> None:
             assert paid(workflow, turn_bonus=bonus) == Reward()
 
 
-@pytest.mark.parametrize("bonus", ["grounded", "paper"])
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 8])
-def test_more_turns_never_pay_more_and_any_right_answer_beats_any_wrong_one(
-    bonus: Any, most: int
+def test_the_published_bonus_falls_with_every_turn(most: int) -> None:
+    shares = [turn_share(k, k - 1, most, rule="paper") for k in range(1, most + 1)]
+    assert all(earlier > later for earlier, later in itertools.pairwise(shares))
+    assert (shares[0], shares[-1]) == (float(most > 1), 0.0)
+
+
+@pytest.mark.parametrize("most", [3, 5, 8])
+def test_the_grounded_bonus_is_highest_after_two_turns_and_falls_with_every_further_one(
+    most: int,
 ) -> None:
-    shares = [turn_share(k, max(1, k - 1), most, rule=bonus) for k in range(1, most + 1)]
-    assert all(0.0 <= share <= 1.0 for share in shares)
-    assert shares[-1] == 0.0 or most == 1
-    fewest = 1 if bonus == "paper" else 2
-    for earlier, later in itertools.pairwise(shares[fewest - 1 :]):
-        assert earlier > later
-    if most <= fewest:
-        assert set(shares) == {0.0}
+    """One turn, which has found nothing, has none; so it is not the fewest turns that pay most."""
+    first, *shares = [turn_share(k, k - 1, most, rule="grounded") for k in range(1, most + 1)]
+    assert first == 0.0
+    assert all(earlier > later for earlier, later in itertools.pairwise(shares))
+    assert (shares[0], shares[-1]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("bonus", ["grounded", "paper", "cost", "none"])
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_any_right_answer_beats_any_wrong_one(bonus: str, most: int) -> None:
+    ends = [(turn, found) for turn in range(1, most + 1) for found in range(turn + 1)]
+    right, wrong = (
+        [
+            paid(
+                Ended(turn=turn, productive=found, max_turns=most, reply=reply), turn_bonus=bonus
+            ).total
+            for turn, found in ends
+        ]
+        for reply in (r"\boxed{Paris}", r"\boxed{Lyon}")
+    )
+    assert min(right) >= 1.0
+    assert max(right) <= 1.2
+    assert set(wrong) == {0.0}
 
 
 def test_without_a_second_turn_there_is_no_bonus() -> None:

@@ -392,6 +392,30 @@ def test_weights_need_what_their_rule_speaks_of() -> None:
         token_weights([1], rule="role_mean", trajectories=["x"], roles=["a"], shares={"r": 1.0})
     with pytest.raises(ValueError, match="expected 1 trajectories"):
         token_weights([1], trajectories=["x", "y"])
+    rule: Any = "mean"
+    with pytest.raises(ValueError, match=r"rule is one of .*'traj_mean'.*, got 'mean'"):
+        token_weights([1], rule=rule, trajectories=["x"])
+    for tokens in (-1, math.nan):
+        with pytest.raises(ValueError, match="numbers of tokens of at least 0"):
+            token_weights([tokens], trajectories=["x"])
+
+
+@pytest.mark.parametrize("shares", [{"a": -1.0, "b": 1.0}, {"a": 0.0, "b": 0.0}])
+def test_shares_by_which_nothing_would_be_learned_are_refused(shares: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="shares of at least 0, not all of them 0"):
+        token_weights(
+            [1, 1], rule="role_mean", trajectories=["x", "x"], roles=["a", "b"], shares=shares
+        )
+
+
+def test_any_number_of_groups_is_compared_in_one_sweep() -> None:
+    """Looking through all values for each group would take 250 billion looks."""
+    count = 500_000
+    groups = [*range(count), 7, 9]
+    result = group_advantages([1.0] * count + [3.0, 1.0], groups=groups, scale="none")
+    assert np.flatnonzero(result.advantages).tolist() == [7, count]
+    assert result.advantages[[7, count]].tolist() == [-1.0, 1.0]
+    assert (~result.degenerate).sum() == 2
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,20 @@ Advantages are settled before, per episode, so no rule changes who is compared w
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .relations import Bools, Floats, Ints, codes, vector
 
+Rule: TypeAlias = Literal["token_mean", "traj_mean", "role_mean"]
+
 
 def token_weights(
     tokens: ArrayLike,
     *,
-    rule: Literal["token_mean", "traj_mean", "role_mean"] = "token_mean",
+    rule: Rule = "token_mean",
     trajectories: Sequence[Hashable],
     groups: Sequence[Hashable] | None = None,
     roles: Sequence[str] | None = None,
@@ -46,9 +48,14 @@ def token_weights(
         `weight * loss` is the weighted loss.
 
     Raises:
-        ValueError: lengths differ, "role_mean" without roles, or a role without a share.
+        ValueError: no such rule, lengths differ, negative or unknown numbers of tokens, "role_mean"
+            without roles, a role without a share, or shares that are negative or all 0.
     """
+    if rule not in get_args(Rule):
+        raise ValueError(f"rule is one of {get_args(Rule)}, got {rule!r}")
     lengths = vector(tokens, "tokens")
+    if not (lengths >= 0).all():
+        raise ValueError(f"expected numbers of tokens of at least 0, got {lengths.min()}")
     count = len(lengths)
     group = codes(groups, count, "groups")
     episode = codes(_pairs(group, codes(trajectories, count, "trajectories")), count)
@@ -76,6 +83,9 @@ def _own_shares(roles: Sequence[str], shares: Mapping[str, float] | None) -> Flo
     unknown = sorted(set(roles) - shares.keys())
     if unknown:
         raise ValueError(f"expected a share of every role, got none of {unknown}")
+    given = vector(list(shares.values()), "shares")
+    if not ((given >= 0).all() and given.any()):
+        raise ValueError(f"expected shares of at least 0, not all of them 0, got {dict(shares)}")
     return np.array([float(shares[role]) for role in roles])
 
 

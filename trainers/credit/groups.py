@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .relations import Bools, Floats, checked_parents, codes, generations, vector
+from .relations import Bools, Floats, Ints, checked_parents, codes, generations, vector
 
 DEGENERATE_RANGE = 1e-6
 """A group whose values lie closer together than this says nothing: all its advantages are 0."""
@@ -55,11 +55,8 @@ def group_advantages(
     degenerate = np.ones(len(every), dtype=np.bool_)
     known = ~np.isnan(every)
     batch_spread = _spread(every[known], ddof)
-    for code in range(membership.max(initial=-1) + 1):
-        members = np.flatnonzero(known & (membership == code))
+    for members in _with_spread(every, membership, known):
         own = every[members]
-        if not len(own) or np.ptp(own) < DEGENERATE_RANGE:
-            continue
         degenerate[members] = False
         advantages[members] = own - own.mean()
         if baseline == "leave_one_out":
@@ -118,6 +115,20 @@ def ancestor_advantages(
     if scale == "tree":
         advantages /= _spread(advantages[known], ddof) + eps
     return GroupAdvantages(advantages=advantages, degenerate=~known)
+
+
+def _with_spread(every: Floats, membership: Ints, known: Bools) -> Iterator[Ints]:
+    """Yield the places of the known values of each group that is not degenerate."""
+    places = np.flatnonzero(known)
+    places = places[np.argsort(membership[places], kind="stable")]
+    if not len(places):
+        return
+    own, group = every[places], membership[places]
+    starts = np.flatnonzero(np.diff(group, prepend=-1))
+    ends = np.append(starts[1:], len(places))
+    ranges = np.maximum.reduceat(own, starts) - np.minimum.reduceat(own, starts)
+    for index in np.flatnonzero(ranges >= DEGENERATE_RANGE).tolist():
+        yield places[starts[index] : ends[index]]
 
 
 def _deviation(values: Floats, sums: Floats | float, counts: Floats | int, baseline: str) -> Floats:

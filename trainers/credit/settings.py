@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, get_args
 
 from ..errors import ConfigError
@@ -82,6 +83,9 @@ class CreditSettings:
             if getattr(self, name) not in choices:
                 raise ConfigError(f"{name} is one of {choices}, got {getattr(self, name)!r}")
         for name in _AT_LEAST_0:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise ConfigError(f"{name} is a number, got {value!r}")
             if not getattr(self, name) >= 0:
                 raise ConfigError(f"{name} must be at least 0, got {getattr(self, name)}")
         if not self.gamma < math.inf:
@@ -89,6 +93,7 @@ class CreditSettings:
         for name in _AT_MOST_1:
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} must be at most 1, got {getattr(self, name)}")
+        _check_shares(self.role_shares)
         if self.group == "episodes" and self.overlong_factor:
             raise ConfigError(
                 'an overlong penalty is a node\'s, and group="episodes" compares whole episodes; '
@@ -97,6 +102,21 @@ class CreditSettings:
         for name in _OF_EPISODES:
             if self.group != "episodes" and getattr(self, name):
                 raise ConfigError(f'{name} is for whole episodes: choose group="episodes", or 0')
+
+
+def _check_shares(shares: Any) -> None:
+    if shares is None:
+        return
+    if not isinstance(shares, Mapping):
+        raise ConfigError(f"role_shares says who has which share, as a dict, got {shares!r}")
+    for role, share in shares.items():
+        number = not isinstance(share, bool) and isinstance(share, Real)
+        if not (isinstance(role, str) and number and 0 <= share < math.inf):
+            raise ConfigError(
+                f"role_shares gives a role a number of at least 0, got {share!r} for {role!r}"
+            )
+    if not any(shares.values()):
+        raise ConfigError(f"role_shares needs a share above 0, got {dict(shares)}: nothing counts")
 
 
 CREDIT_PRESETS: Mapping[str, CreditSettings] = {
