@@ -17,7 +17,7 @@ from ..errors import ProtocolError
 from ..reading.tokenizers import Tokenizer
 from ..spaces import replace_surrogates
 from .prompts import AnswerView, resolve_prompts
-from .replies import parse_answer
+from .replies import as_shown, parse_answer
 from .settings import MemorySettings
 from .workflow import Call, CallRecord, ExitReason, Note, Phase, Role, TurnRecord
 
@@ -112,7 +112,7 @@ class CallLoop(ABC):
         prompts: Any = "prose",
         needs: Sequence[str],
     ) -> None:
-        self.question = replace_surrogates(question)
+        self.question = as_shown(question)
         self.chunks = chunks
         self.settings = settings or MemorySettings()
         self.prompts = resolve_prompts(prompts, needs=needs)
@@ -297,6 +297,9 @@ class CallLoop(ABC):
 
     def _count(self, text: str) -> int:
         return self.chunks.tokenizer.count(text)
+
+    def _chunk(self, index: int) -> str:
+        return as_shown(self.chunks[index])
 
     def _label(self, first: int, last: int | None = None) -> str:
         """Return which chunk, or which chunks, of how many."""

@@ -9,6 +9,7 @@ from itertools import chain
 from ..reading.document import Part
 from ..reading.quotes import Quote, find_quotes
 from .calls import ChunkedText
+from .replies import as_shown
 from .workflow import TurnRecord
 
 
@@ -76,9 +77,14 @@ def _finding(
     parts: Sequence[Part],
 ) -> Finding:
     start, end = chunks.span(chunk)
+    read = chunks[chunk]
     quotes = tuple(
-        replace(quote, parts=_titles(parts, quote.start, quote.end))
-        for quote in find_quotes(said, chunks[chunk], offset=start)
+        replace(
+            quote,
+            text=read[quote.start - start : quote.end - start],
+            parts=_titles(parts, quote.start, quote.end),
+        )
+        for quote in find_quotes(said, as_shown(read), offset=start)
     )
     titles = [quote.parts for quote in quotes] or [_titles(parts, start, end)]
     return Finding(

@@ -8,17 +8,16 @@ the document need not be read; `<next>continue</next>` goes on.
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass
 
-_CHECK = re.compile(r"<check>\s*(yes|no)\s*</check>", re.IGNORECASE)
-_NEXT = re.compile(r"<next>\s*(continue|end)\s*</next>", re.IGNORECASE)
-_THINK = re.compile(r"<think>.*?</think>", re.IGNORECASE | re.DOTALL)
-# From the first opening to the last closing tag, so that tags in a text that is passed on are text.
-_UPDATE = re.compile(r"<update>(.*)</update>", re.IGNORECASE | re.DOTALL)
-# Of a reply that was cut, or whose update was never closed.
-_OPEN_UPDATE = re.compile(
-    r"<update>(.*?)(?=(?:<next>\s*(?:continue|end)\s*</next>\s*)?\Z)", re.IGNORECASE | re.DOTALL
-)
+from .replies import quiet, without_thinking
+
+_CHECK = re.compile(r"<check>\s*+(yes|no)\s*+</check>", re.IGNORECASE)
+_NEXT = re.compile(r"<next>\s*+(continue|end)\s*+</next>", re.IGNORECASE)
+_LAST_NEXT = re.compile(rf"{_NEXT.pattern}\s*+\Z", re.IGNORECASE)
+_OPENING = re.compile(r"<update>", re.IGNORECASE)
+_CLOSING = re.compile(r"</update>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +35,35 @@ class GatedReply:
 def parse_gated(reply: str) -> GatedReply:
     """Take a reply apart: outside of the update, the first tag of each kind decides.
 
-    Thinking is taken out first, so a gate that is only thought about is none. A reply without an
-    update gate leaves the memory as it is; one without an exit gate goes on.
+    Thinking is taken off first (see `replies`), so a gate that is only thought about is none. A
+    reply without an update gate leaves the memory as it is; one without an exit gate goes on.
     """
-    said = _THINK.sub("", reply)
-    written = _UPDATE.search(said) or _OPEN_UPDATE.search(said)
-    gates = said if written is None else f"{said[: written.start()]}\n{said[written.end() :]}"
+    said = without_thinking(reply)
+    written, gates = _update(said)
     check, following = _CHECK.search(gates), _NEXT.search(gates)
     update = None
     if check is not None and check[1].lower() == "yes":
-        update = "" if written is None else written[1].strip()
+        update = quiet(written.strip())
     return GatedReply(
         update=update,
         end=following is not None and following[1].lower() == "end",
         malformed=check is None,
     )
+
+
+def _update(said: str) -> tuple[str, str]:
+    """Return what stands in the update, and all around it."""
+    opening = _OPENING.search(said)
+    if opening is None:
+        return "", said
+    # Up to the last closing tag, so that tags in a text that is passed on are text.
+    closing = deque(_CLOSING.finditer(said, opening.end()), maxlen=1)
+    if closing:
+        start, end = closing[0].span()
+    else:  # the reply was cut, or its update never closed
+        last = _LAST_NEXT.search(said, opening.end())
+        start = end = len(said) if last is None else last.start()
+    return said[opening.end() : start], f"{said[: opening.start()]}\n{said[end:]}"
 
 
 def Update(text: str | None, *, end: bool = False) -> str:  # noqa: N802
@@ -63,4 +76,4 @@ def Update(text: str | None, *, end: bool = False) -> str:  # noqa: N802
     gate = "<next>end</next>" if end else "<next>continue</next>"
     if text is None:
         return f"<check>no</check>\n{gate}"
-    return f"<check>yes</check>\n<update>\n{text}\n</update>\n{gate}"
+    return f"<check>yes</check>\n<update>\n{quiet(text)}\n</update>\n{gate}"

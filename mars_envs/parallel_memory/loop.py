@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..spaces import replace_surrogates
 from .budgets import cut_to
 from .calls import CallLoop, ChunkedText, Heard, Request, Sizes
 from .merge import MergeSpace
@@ -224,7 +223,7 @@ class MemoryLoop(CallLoop):
     def _call(self, call_id: int, request: Request) -> Call:
         settings = self.settings
         if request.role == "reader":
-            chunk = replace_surrogates(self.chunks[request.index])
+            chunk = self._chunk(request.index)
             return self._make(
                 call_id,
                 request,

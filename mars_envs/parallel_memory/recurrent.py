@@ -131,7 +131,7 @@ class RecurrentMemory(CallLoop):
     def _call(self, call_id: int, request: Request) -> Call:
         if request.role != "memorizer":
             return super()._call(call_id, request)
-        chunk = self.chunks[request.index]
+        chunk = self._chunk(request.index)
         return self._make(
             call_id,
             request,

@@ -5,7 +5,9 @@ r"""What a reader, a merger and an answerer reply, and how it is read.
     answerer   anything with the answer in \boxed{...}
 
 A bad reply is data: nothing here raises. Only replies are parsed, never prompts, so that a tag in a
-document decides nothing. Thinking, `<think>...</think>`, is taken off first.
+document decides nothing. Thinking, `<think>...</think>`, is taken off first, unless a reader's
+reply begins with its check. Tags of thinking that a document has are quiet from the start
+(`as_shown`), so what is copied from one is never taken for thinking.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..judging.answers import boxed
+from ..spaces import replace_surrogates
 from .settings import Grammar
 
 CheckStatus = Literal["yes", "no", "empty", "malformed"]
@@ -24,7 +27,8 @@ _CHECK = re.compile(
     re.IGNORECASE,
 )
 _RELEASED_NO = "<check>no</check>"
-_THINK = re.compile(r"(</?think>)")
+_THINK = re.compile(r"(</?think>)", re.IGNORECASE)
+_THINK_MARK = re.compile(r"<(?=/?think>)", re.IGNORECASE)
 
 
 class Read:
@@ -33,7 +37,7 @@ class Read:
     @staticmethod
     def yes(text: str) -> str:
         """Say that a chunk holds something new: `text`."""
-        return f"<check>yes</check>\n{text}"
+        return f"<check>yes</check>\n{quiet(text)}"
 
     @staticmethod
     def no() -> str:
@@ -42,13 +46,13 @@ class Read:
 
 
 def Merge(text: str) -> str:  # noqa: N802  (the three are named alike)
-    """Return a merger's reply: the new memory."""
-    return text
+    """Return a merger's reply: the new memory, `quiet`."""
+    return quiet(text)
 
 
 def Answer(text: str) -> str:  # noqa: N802
-    """Return an answerer's reply: the answer in a box."""
-    return f"\\boxed{{{text}}}"
+    """Return an answerer's reply: the answer, `quiet`, in a box. Its braces have to balance."""
+    return f"\\boxed{{{quiet(text)}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +90,17 @@ def parse_read(reply: str, *, grammar: Grammar = "tagged", strict: bool = False)
         text = without_thinking(text)
         tag = _CHECK.search(text)
     if tag is None:
-        return Check("malformed", None if strict or not text else _quiet(text))
+        return Check("malformed", None if strict or not text else quiet(text))
     if tag[1].lower() == "no":
         return Check("no", None)
     note = text[tag.end() :].strip()
-    return Check("yes", _quiet(note)) if note else Check("empty", None)
+    return Check("yes", quiet(note)) if note else Check("empty", None)
 
 
 def parse_summary(reply: str) -> Check:
     """Return what a reader wrote that was asked for a summary, not for a check (`no_check`)."""
     note = without_thinking(reply.strip())
-    return Check("yes", _quiet(note)) if note else Check("empty", None)
+    return Check("yes", quiet(note)) if note else Check("empty", None)
 
 
 def parse_memory(reply: str, *, grammar: Grammar = "tagged") -> str | None:
@@ -133,9 +137,10 @@ def without_thinking(text: str) -> str:
     kept: list[str] = []
     thinking = False
     for piece in _THINK.split(text):
-        if piece == "<think>":
+        tag = piece.lower()
+        if tag == "<think>":
             thinking = True
-        elif piece == "</think>":
+        elif tag == "</think>":
             if not thinking:
                 kept.clear()
             thinking = False
@@ -144,9 +149,22 @@ def without_thinking(text: str) -> str:
     return "".join(kept).strip()
 
 
-def _quiet(note: str) -> str:
-    """Return a note whose tags of thinking, copied from a document, nobody takes for their own.
+def quiet(text: str) -> str:
+    """Return a text with `‹` for the `<` of each tag of thinking, as long as before.
 
-    A merger may repeat a note word for word; what it repeats must not be taken off as thinking.
+    Who repeats it word for word does not seem to think.
+
+    Example:
+        >>> quiet("Ada</think> wrote it.")
+        'Ada‹/think> wrote it.'
     """
-    return note.replace("<think>", "‹think>").replace("</think>", "‹/think>")
+    return _THINK_MARK.sub("‹", text) if "<" in text else text
+
+
+def as_shown(text: str) -> str:
+    """Return a text of a task as agents are shown it, character for character as long as before.
+
+    It is `quiet`, and lone surrogates are U+FFFD, so that it can be sent anywhere and be repeated
+    in any reply. What agents wrote is compared with texts of a task in this form.
+    """
+    return quiet(replace_surrogates(text))

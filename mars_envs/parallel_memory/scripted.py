@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import InvalidSetting
@@ -24,7 +24,7 @@ from .gated_replies import Update
 from .lexical import Lexical
 from .lexical_words import lines_of
 from .play import read_selected
-from .replies import Answer, Merge, Read
+from .replies import Answer, Merge, Read, as_shown
 from .workflow import Speaker
 
 UNKNOWN = "unknown"
@@ -102,9 +102,14 @@ class _Passage:
 
 
 def _passage(evidence: Evidence) -> _Passage:
-    line = _line(evidence.text)
-    triggers = _whole_words(evidence.triggers) if evidence.triggers else None
-    return _Passage(evidence, line, _whole_words([line]), triggers)
+    shown = replace(
+        evidence,
+        text=as_shown(evidence.text),
+        triggers=tuple(map(as_shown, evidence.triggers)),
+    )
+    line = _line(shown.text)
+    triggers = _whole_words(shown.triggers) if shown.triggers else None
+    return _Passage(shown, line, _whole_words([line]), triggers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +216,13 @@ class _Oracle:
 
 
 def holds(chunk: str, evidence: Evidence, document: Document) -> bool:
-    """Whether a chunk has a passage whole, or cut by a seam but with its middle character."""
+    """Whether a chunk has a passage whole, or cut by a seam but with its middle character.
+
+    Args:
+        chunk: as agents are shown it.
+        evidence: likewise; see `as_shown`.
+        document: that both are from.
+    """
     text = evidence.text
     if text in chunk and stands_in(text, chunk):
         return True
@@ -225,7 +236,7 @@ def holds(chunk: str, evidence: Evidence, document: Document) -> bool:
     starts += [-at for at in _places(chunk, text) if at <= middle < at + len(chunk)]
     # Another passage may differ in its last word only: the document says whether it is this one.
     places = (evidence.start - start for start in starts if start <= evidence.start)
-    return any(document.read(place, place + len(chunk)) == chunk for place in places)
+    return any(as_shown(document.read(place, place + len(chunk))) == chunk for place in places)
 
 
 def _places(part: str, text: str) -> Iterator[int]:

@@ -74,7 +74,7 @@ class SinglePass(CallLoop):
         raise AssertionError("the only call is the answerer's")
 
     def _call(self, call_id: int, request: Request) -> Call:
-        notes = tuple(Note(text=self.chunks[i], first=i, last=i) for i in self._shown)
+        notes = tuple(Note(text=self._chunk(i), first=i, last=i) for i in self._shown)
         return replace(super()._call(call_id, request), selected=notes)
 
     def _sizes(self, request: Request) -> Sizes:
@@ -82,7 +82,7 @@ class SinglePass(CallLoop):
         return Sizes(prompt=self._count(self._prompt_around()) + shown, selected=shown)
 
     def _answer_prompt(self) -> str:
-        return self._direct_prompt([self.chunks[i] for i in self._shown])
+        return self._direct_prompt([self._chunk(i) for i in self._shown])
 
     def _prompt_around(self) -> str:
         return self._direct_prompt([""] * len(self._shown))

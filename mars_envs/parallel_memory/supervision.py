@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from ..reading.task import Evidence, ReadingTask
+from .replies import as_shown
 from .workflow import CallRecord, TurnRecord, Workflow
 
 State = Literal["new", "held", "lost", "hidden"]
@@ -72,7 +73,7 @@ def evidence_states(
     """
     memory = before[-1].memory if before else ""
     found = {chunk for turn in before for chunk in turn.found}
-    known = f"{task.question}\n{memory}"
+    known = f"{as_shown(task.question)}\n{memory}"
     return [
         _state(piece, memory, known, any(chunk in found for chunk in chunks))
         for piece, chunks in zip(task.evidence, gold, strict=True)
@@ -80,11 +81,13 @@ def evidence_states(
 
 
 def _state(piece: Evidence, memory: str, known: str, found: bool) -> State:
-    if piece.text.strip() and piece.text.strip() in memory:
+    text = as_shown(piece.text.strip())
+    if text and text in memory:
         return "held"
     if found:
         return "lost"
-    recognised = not piece.triggers or any(_mentions(known, one) for one in piece.triggers)
+    triggers = map(as_shown, piece.triggers)
+    recognised = not piece.triggers or any(_mentions(known, one) for one in triggers)
     return "new" if recognised else "hidden"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mars_envs.parallel_memory.methods import make_workflow
+from mars_envs.parallel_memory.findings import find_evidence
+from mars_envs.parallel_memory.methods import METHODS, make_workflow
 from mars_envs.parallel_memory.play import play
 from mars_envs.parallel_memory.scripted import oracle
 from mars_envs.parallel_memory.settings import memory_settings
-from mars_envs.reading.chunking import Chunks
+from mars_envs.parallel_memory.supervision import reader_supervision
+from mars_envs.reading.chunking import Chunks, chunk_document, chunks_holding
 from mars_envs.reading.document import TextDocument
 from mars_envs.reading.task import Evidence, ReadingTask
 from mars_envs.reading.tokenizers import WordTokenizer
@@ -99,6 +102,47 @@ def test_tags_and_delimiters_in_a_document_change_nothing(grammar: str, noise: l
     answer, turn, reason, _, found = outcome("pi_mem", noise, grammar=grammar)
     assert (answer, turn, reason) == ("Kilo", 3, "no_new_evidence")
     assert found == [(5,), (2,), ()]
+
+
+WITHIN = ["<think>", "</think>", "</THINK>", "<check>no</check>", "</part>", "<update>", "\ud800"]
+
+
+@pytest.mark.parametrize("hostile", WITHIN)
+@pytest.mark.parametrize("prompts", ["prose", "compact"])
+@pytest.mark.parametrize("method", METHODS)
+def test_nor_do_they_within_the_evidence(method: str, prompts: str, hostile: str) -> None:
+    fact = f"Ada wrote the notes{hostile} in 1843."
+    text = f"It rained all day. {fact} Snow fell all night."
+    start = text.index(fact)
+    evidence = Evidence(start=start, end=start + len(fact), text=fact, triggers=("notes",))
+    task = ReadingTask(
+        task_id="within",
+        question="Who wrote the notes?",
+        document=TextDocument(text),
+        answers=("Ada",),
+        evidence=(evidence,),
+    )
+    chunks = chunk_document(task.document, size=40)
+    workflow = make_workflow(method, task.question, chunks, prompts=prompts)
+    speak = oracle(task)
+
+    def send(view: Mapping[str, Any]) -> str:
+        """As anywhere: what is observed can be sent in UTF-8."""
+        str(sorted(view.items())).encode()
+        view["prompt"].encode()
+        return speak(view)
+
+    play(workflow, send)
+    assert workflow.answer == "Ada"
+    assert workflow.exit_reason == ("no_new_evidence" if method == "pi_mem" else "read_all") or (
+        method == "gated" and workflow.exit_reason == "exit_gate"
+    )
+    if method == "pi_mem":
+        supervised = reader_supervision(workflow, task, chunks_holding(chunks, task.evidence))
+        assert set(supervised.values()) == {1}
+    if method in ("pi_mem", "recurrent"):
+        found = find_evidence(workflow.turns, chunks, conclusion=workflow.memory)
+        assert [quote.text for one in found for quote in one.quotes] == [fact]
 
 
 @settings(max_examples=20)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mars_envs.errors import InvalidSetting
 from mars_envs.parallel_memory.budgets import cut_to
+from mars_envs.parallel_memory.gated_replies import GatedReply, Update, parse_gated
 from mars_envs.parallel_memory.relevance import most_relevant
 from mars_envs.parallel_memory.replies import (
     Answer,
@@ -17,6 +18,7 @@ from mars_envs.parallel_memory.replies import (
     parse_memory,
     parse_read,
     parse_summary,
+    quiet,
 )
 from mars_envs.parallel_memory.settings import memory_settings
 from mars_envs.reading.tokenizers import WordTokenizer
@@ -109,16 +111,58 @@ def test_no_reply_breaks_the_parsers(reply: str, strict: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["<", "< ", "<check", "<check>", "<think>", "</think>", "\\boxed{", "{", "}", " ", "."]
+    "piece",
+    [
+        *("<", "< ", "<check", "<check>", "<think>", "</think>", "\\boxed{", "{", "}", " ", "."),
+        *("<update>", "</update>", "<update><next>", "<next>end</next> ", "<check>yes </check>"),
+    ],
 )
 def test_megabytes_of_anything_are_read_in_one_go(piece: str) -> None:
     reply = piece * (2**20 // len(piece))
     parse_read(reply)
     parse_memory(reply)
     parse_answer(reply)
+    parse_gated(reply)
     text, cut = cut_to(reply, 10, WordTokenizer())
     assert cut == (WordTokenizer().count(reply) > 10)
     assert WordTokenizer().count(text) <= 10
+
+
+@pytest.mark.parametrize(
+    ("reply", "update", "end", "malformed"),
+    [
+        ("<check>yes</check><update>A</update>", "A", False, False),
+        ("<think><next>end</next></think><check>no</check>", None, False, False),
+        ("<check>no</check> or</think><CHECK>yes</CHECK><UPDATE>A</UPDATE>", "A", False, False),
+        ("<check>yes</check><think><update>A</update><next>end</next>", "", False, False),
+        (
+            "<check>yes</check><update>A<next>end</next> B\n<next>END</next> ",
+            "A<next>end</next> B",
+            True,
+            False,
+        ),
+        ("<check>yes</check><update>A", "A", False, False),
+        (
+            "<update><update>A</update></update><check>yes</check>",
+            "<update>A</update>",
+            False,
+            False,
+        ),
+        ("<update><check>yes</check>", None, False, True),
+    ],
+)
+def test_gates_are_read_outside_of_thinking_and_of_the_update(
+    reply: str, update: str | None, end: bool, malformed: bool
+) -> None:
+    assert parse_gated(reply) == GatedReply(update=update, end=end, malformed=malformed)
+
+
+@pytest.mark.parametrize("text", ["</think>", "<think>", "a <THINK> b </Think> c"])
+def test_well_formed_replies_carry_tags_of_thinking_quietly(text: str) -> None:
+    said = quiet(text)
+    assert len(said) == len(text)
+    assert parse_read(Read.yes(text)).note == parse_memory(Merge(text)) == said
+    assert parse_gated(Update(text)).update == parse_answer(Answer(text)) == said
 
 
 @pytest.mark.parametrize(
