@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +27,8 @@ from mars_envs.parallel_memory.cost import MACHINES
 
 METHODS = ("pi_mem", "pi_mem:max_turns=1", "no_merge", "recurrent")
 
+Kill = Callable[[list[str], Callable[[], bool]], int]
+
 
 def command(out: Path, *more: str) -> list[str]:
     return [
@@ -43,6 +42,10 @@ def results(out: Path) -> dict[str, Any]:
     found = json.loads((out / "results.json").read_text())
     assert isinstance(found, dict)
     return found
+
+
+def lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def comparable(out: Path) -> dict[str, Any]:
@@ -189,23 +192,11 @@ def test_a_run_is_resumed_with_its_own_settings_only(
 
 @pytest.mark.slow
 def test_a_killed_run_with_two_workers_ends_with_the_same_results(
-    finished: Path, tmp_path: Path
+    finished: Path, tmp_path: Path, kill_command: Kill
 ) -> None:
     out = tmp_path / "killed"
-    start = "import sys; from mars_envs.cli import main; sys.exit(main())"
-    process = subprocess.Popen(
-        [sys.executable, "-c", start, *command(out, "--workers", "2")],
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
     log = out / "episodes.jsonl"
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if log.exists() and log.read_bytes().count(b"\n") >= 5:
-            break
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    kill_command(command(out, "--workers", "2"), lambda: lines(log) >= 5)
     assert not (out / "results.json").exists()
     assert main(command(out, "--workers", "2", "--resume")) == 0
     assert comparable(out) == comparable(finished)

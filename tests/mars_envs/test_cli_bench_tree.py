@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +60,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+Kill = Callable[[list[str], Callable[[], bool]], int]
+
+
 def command(place: Path, out: Path, *more: str, agents: Sequence[str] = ()) -> list[str]:
     return [
         *("bench", "tree", "--tasks", str(place / "tasks.jsonl"), "--sandbox", "bubblewrap"),
@@ -74,6 +76,10 @@ def results(out: Path) -> dict[str, Any]:
     found = json.loads((out / "results.json").read_text())
     assert isinstance(found, dict)
     return found
+
+
+def lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def comparable(out: Path) -> dict[str, Any]:
@@ -197,34 +203,23 @@ def test_the_number_of_workers_changes_nothing(finished: Path, place: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_ends_with_the_same_results(finished: Path, place: Path) -> None:
+def test_a_killed_run_goes_on_and_ends_with_the_same_results(
+    finished: Path, place: Path, kill_command: Kill
+) -> None:
     out = place / "killed"
     arguments = command(place, out, "--alone", "--workers", "2")
-    start = "import sys; from mars_envs.cli import main; sys.exit(main())"
-    process = subprocess.Popen(
-        [sys.executable, "-c", start, *arguments],
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
     log = out / "trees.jsonl"
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline:
-        if log.exists() and log.read_bytes().count(b"\n") >= 3:
-            break
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    killed = kill_command(arguments, lambda: lines(log) >= 3)
     assert not (out / "results.json").exists()
-    done_before = log.read_bytes().count(b"\n")
-    assert done_before >= 3
+    assert lines(log) >= 3
     with log.open("a") as file:
         file.write('{"cell": "mixed | pa')
     assert main([*arguments, "--resume"]) == 0
     assert comparable(out) == comparable(finished)
     deadline = time.monotonic() + 60
-    while _alive(process.pid) and time.monotonic() < deadline:
+    while _alive(killed) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not _alive(process.pid), "workers of the killed run are left"
+    assert not _alive(killed), "workers of the killed run are left"
 
 
 def _alive(session: int) -> bool:

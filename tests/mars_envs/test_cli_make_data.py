@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,29 +106,17 @@ def test_hotpotqa_gets_long_contexts(tmp_path: Path, data_dir: Path) -> None:
     assert settings["source"] == hashlib.sha256(expected.encode()).hexdigest()
 
 
-def killed_after(out: Path, files: int, options: tuple[str, ...]) -> None:
-    """Start a run and kill it without warning when it has written so many shards."""
-    start = "import sys; from mars_envs.cli import main; sys.exit(main(sys.argv[1:]))"
-    process = subprocess.Popen(
-        [sys.executable, "-c", start, *COMMAND, *options, "--out", str(out)],
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        for _ in range(6000):
-            if len(list(out.glob("[0-9]*.jsonl"))) >= files or process.poll() is not None:
-                break
-            time.sleep(0.01)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-
-
 @pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_to_the_same_bytes(
+    tmp_path: Path, kill_command: Callable[[list[str], Callable[[], bool]], int]
+) -> None:
     # Documents of 1.1 million characters: in files of their own, some of them torn by the kill.
     options = ("--family", "vt", "--tokens", "250000", "--n", "8", "--shard-size", "2")
     whole, torn = tmp_path / "whole", tmp_path / "torn"
-    killed_after(torn, 2, options)
+    kill_command(
+        [*COMMAND, *options, "--out", str(torn)],
+        lambda: len(list(torn.glob("[0-9]*.jsonl"))) >= 2,
+    )
     assert not (torn / "SHA256SUMS").exists()
     assert main([*COMMAND, *options, "--out", str(torn), "--resume"]) == 0
     assert main([*COMMAND, *options, "--out", str(whole)]) == 0
