@@ -19,7 +19,13 @@ from ..errors import InvalidSetting, InvalidTask
 from ..importing import import_object
 from ..tasks.files import read_records
 from ..tasks.hub import PREFIX, parse_name, read_hub
-from ..tasks.intake import call_source, checked_tasks, names_function, settle_problems
+from ..tasks.intake import (
+    call_source,
+    checked_tasks,
+    format_by_fields,
+    names_function,
+    settle_problems,
+)
 from ..tasks.options import with_query
 from ..tasks.records import Record
 from . import hotpotqa, longbench, memagent, musique, records, ruler
@@ -236,27 +242,17 @@ def _records(text: str) -> Iterator[Record | InvalidTask]:
 
 
 def _task(record: Record, format: Format, pools: records.Pools) -> ReadingTask:
-    name = _detect(record) if format == "auto" else format
+    name: str = format
+    if name == "auto":
+        name = format_by_fields(
+            record,
+            REQUIRED,
+            what="unknown format of reading tasks",
+            hint="docs/reading.md lists their fields",
+        )
     if name == "reading_task":
         return records.task_from_record(record, pools)
     return _FOREIGN[name](record)
-
-
-def _detect(record: Record) -> str:
-    lacking: dict[str, list[str]] = {}
-    for name, required in REQUIRED.items():
-        lacking[name] = [
-            field for field in required if not any(word in record.data for word in field.split("|"))
-        ]
-        if not lacking[name]:
-            return name
-    near = min(lacking, key=lambda name: len(lacking[name]) / len(REQUIRED[name]))
-    fields = ", ".join(list(record.data)[:12]) or "none"
-    raise InvalidTask(
-        f"{record.place}: unknown format of reading tasks; got the fields {fields}; expected those "
-        f"of one of {', '.join(REQUIRED)}, of which the nearest is {near}, which lacks "
-        f"{', '.join(lacking[near])}; docs/reading.md lists their fields"
-    )
 
 
 def _finished(tasks: Sequence[ReadingTask], options: ReadingOptions) -> Sequence[ReadingTask]:

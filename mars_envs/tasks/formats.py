@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, Literal, get_args
 
-from ..errors import InvalidTask
 from . import apps, evalplus, humaneval, jsonl, kattis, livecodebench, mbpp, repair
 from .code import CodeTask
+from .intake import format_by_fields
 from .records import Record
 
 Format = Literal[
@@ -49,8 +49,6 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 """The fields by which each format is recognised, in the order in which they are tried; a `|` stands
 between fields of which one is enough."""
-
-_SHOWN = 3
 
 _BUILD: dict[str, Callable[[Record], CodeTask]] = {
     "code_task": jsonl.task_from_record,
@@ -105,18 +103,10 @@ def detect(record: Record) -> str:
     Raises:
         InvalidTask: it has the fields of none.
     """
-    lacking: dict[str, list[str]] = {}
-    for name, required in REQUIRED.items():
-        lacking[name] = [
-            field for field in required if not any(word in record.data for word in field.split("|"))
-        ]
-        if not lacking[name]:
-            return name
-    near = sorted(lacking, key=lambda name: len(lacking[name]) / len(REQUIRED[name]))[:_SHOWN]
-    told = "; ".join(f"{name} lacks {', '.join(lacking[name])}" for name in near)
-    fields = ", ".join(list(record.data)[:12]) or "none"
-    raise InvalidTask(
-        f"{record.place}: unknown task format; got the fields {fields}; expected those of one of "
-        f"{', '.join(REQUIRED)}, of which the nearest are ({told}); docs/tasks.md lists their "
-        "fields, and mars_envs.tasks.save_tasks writes tasks of your own"
+    return format_by_fields(
+        record,
+        REQUIRED,
+        what="unknown task format",
+        hint="docs/tasks.md lists their fields, and mars_envs.tasks.save_tasks writes tasks of "
+        "your own",
     )

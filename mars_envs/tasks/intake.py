@@ -1,17 +1,19 @@
-"""What every loader of tasks does with functions, with tasks handed in, and with bad records."""
+"""What every loader of tasks does with functions, with tasks handed in, and with records."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from ..errors import InvalidTask
 from ..importing import import_object, is_importable
 from .hub import PREFIX
+from .records import Record
 
 _SHOWN_PROBLEMS: Final = 10
+_SHOWN_FORMATS: Final = 3
 
 
 class Named(Protocol):
@@ -85,6 +87,37 @@ def checked_tasks(
             )
         seen.add(task.task_id)
     return result
+
+
+def format_by_fields(
+    record: Record, formats: Mapping[str, tuple[str, ...]], *, what: str, hint: str
+) -> str:
+    """Name the format of a record.
+
+    Args:
+        record: of any of the formats.
+        formats: the fields by which each is recognised, in the order in which they are tried; a
+            `|` stands between fields of which one is enough.
+        what: is wrong where it is none of them, for messages.
+        hint: where to read on, for messages.
+
+    Raises:
+        InvalidTask: it has the fields of none.
+    """
+    lacking: dict[str, list[str]] = {}
+    for name, required in formats.items():
+        lacking[name] = [
+            field for field in required if not any(word in record.data for word in field.split("|"))
+        ]
+        if not lacking[name]:
+            return name
+    near = sorted(lacking, key=lambda name: len(lacking[name]) / len(formats[name]))
+    told = "; ".join(f"{name} lacks {', '.join(lacking[name])}" for name in near[:_SHOWN_FORMATS])
+    fields = ", ".join(list(record.data)[:12]) or "none"
+    raise InvalidTask(
+        f"{record.place}: {what}; got the fields {fields}; expected those of one of "
+        f"{', '.join(formats)}, of which the nearest are ({told}); {hint}"
+    )
 
 
 def settle_problems(
