@@ -128,8 +128,8 @@ def answer(
         raise InvalidSetting(
             "give either generate= (from a prompt) or speak= (from an observation)"
         )
-    if isinstance(document, Path):
-        document = open_document(document)
+    _check(question, options)
+    document = _opened(document)
     chunks = chunk_document(document, size=chunk_tokens, align=align, tokenizer=tokenizer)
     workflow = make_workflow(
         method,
@@ -159,6 +159,27 @@ def answer(
             reading,
         ) from last
     return reading
+
+
+def _check(question: Any, options: Any) -> None:
+    if not isinstance(question, str):
+        raise InvalidSetting(f"a question is a text (str), got {question!r:.80}")
+    if options is not None and not isinstance(options, Mapping):
+        raise InvalidSetting(
+            f'options are a dict of what the method takes, e.g. {{"top": 10}}, got {options!r:.80}'
+        )
+
+
+def _opened(document: Any) -> str | Document:
+    if isinstance(document, Path):
+        return open_document(document)
+    if isinstance(document, str) or (hasattr(document, "read") and hasattr(document, "parts")):
+        found: str | Document = document
+        return found
+    raise InvalidSetting(
+        "a document is its text (str), a Document or the Path of a file, got a "
+        f"{type(document).__name__}: {document!r:.80}"
+    )
 
 
 def _reading(workflow: Workflow, question: str, method: str, chunks: Chunks) -> Reading:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
+from typing import Any
 
 from ..errors import InvalidSetting, ProtocolError
 from ..generators import Workers
+from .settings import whole_number
 from .workflow import Call, Phase, TurnRecord, Workflow
 
 LONGEST_DELAY_S = 30.0
@@ -55,8 +59,10 @@ def drive(
         What was raised by the calls that failed, in the order in which they did.
 
     Raises:
+        InvalidSetting: an argument that cannot work; found before the first call.
         ProtocolError: the workflow is not done but asks for nothing: it has a bug.
     """
+    _check(concurrency, delay_s, failures, progress)
     causes: list[Exception] = []
     watch = _Watch(workflow)
     with Workers[Call, str](concurrency) as workers:
@@ -87,6 +93,21 @@ def drive(
             if progress is not None:
                 progress(watch.after(call, failed=len(causes), answered=isinstance(result, str)))
     return causes
+
+
+def _check(concurrency: Any, delay_s: Any, failures: Any, progress: Any) -> None:
+    whole_number("concurrency", concurrency, 1)
+    number = isinstance(delay_s, Real) and not isinstance(delay_s, bool)
+    if not (number and 0 <= delay_s < math.inf):
+        raise InvalidSetting(f"delay_s is a number of seconds of at least 0, got {delay_s!r}")
+    if not isinstance(failures, tuple) or not all(
+        isinstance(kind, type) and issubclass(kind, Exception) for kind in failures
+    ):
+        raise InvalidSetting(
+            f"failures is a tuple of exceptions, e.g. (TimeoutError, OSError), got {failures!r}"
+        )
+    if progress is not None and not callable(progress):
+        raise InvalidSetting(f"progress is a function, called after every call, got {progress!r}")
 
 
 class _Watch:

@@ -239,11 +239,33 @@ def test_settings_that_cannot_work_are_refused() -> None:
         ({"generate": shout, "speak": oracle(TASK)}, "either generate= .* or speak="),
         ({"generate": shout, "method": "magic"}, "unknown method 'magic'"),
         ({"generate": shout, "max_turn": 2}, "max_turn"),
-        ({"generate": shout, "concurrency": 0}, "at least one call"),
+        ({"generate": shout, "concurrency": 0}, "concurrency must be .* at least 1, got 0"),
+        ({"generate": shout, "concurrency": "8"}, "concurrency must be .* at least 1, got '8'"),
+        ({"generate": shout, "concurrency": 2.5}, "concurrency must be .* at least 1, got 2.5"),
+        ({"speak": oracle(TASK), "delay_s": -1}, "delay_s is .* at least 0, got -1"),
+        ({"generate": shout, "delay_s": float("nan")}, "delay_s is .* at least 0, got nan"),
+        ({"generate": shout, "delay_s": "x"}, "delay_s is .* at least 0, got 'x'"),
+        ({"generate": shout, "failures": 5}, "failures is a tuple of exceptions, .* got 5"),
+        ({"generate": shout, "failures": [ValueError]}, "failures is a tuple of exceptions"),
+        ({"generate": shout, "failures": (5,)}, "failures is a tuple of exceptions"),
+        ({"generate": shout, "progress": 5}, "progress is a function"),
+        ({"generate": shout, "options": 5}, "options are a dict .* got 5"),
         ({"generate": "model"}, "a function from a prompt to a text"),
     ]:
         with pytest.raises(InvalidSetting, match=message):
             ask(**options)
+
+
+@pytest.mark.parametrize("document", [5, None, b"x", ["a"]])
+def test_what_is_no_document_is_refused(document: Any) -> None:
+    with pytest.raises(InvalidSetting, match=r"a document is its text .*, got a \w+: "):
+        answer("Who?", document, generate=shout)
+
+
+@pytest.mark.parametrize("question", [5, None, b"Who?"])
+def test_what_is_no_question_is_refused(question: Any) -> None:
+    with pytest.raises(InvalidSetting, match=r"a question is a text \(str\), got "):
+        answer(question, "text", generate=shout)
 
 
 HANGING = """
