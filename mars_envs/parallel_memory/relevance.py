@@ -1,4 +1,9 @@
-"""Which notes to merge where a cap leaves some out: Okapi BM25 among the notes themselves."""
+"""Which notes to merge where a cap leaves some out: Okapi BM25 among the notes themselves.
+
+Not the BM25 of `retrieval`, which is to be that of the published baseline: its weights are 0 for a
+word that half of the texts have, so it cannot tell two notes apart, and it needs an extra. Here the
+weight is log(1 + (n - h + 1/2) / (h + 1/2)) for h of n notes, as in Lucene, never 0.
+"""
 
 from __future__ import annotations
 

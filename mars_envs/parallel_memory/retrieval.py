@@ -56,8 +56,9 @@ def bm25(
 ) -> NDArray[np.float64]:
     """Score texts by how like a query they are: Okapi BM25 over lower-cased words between blanks.
 
-    Robertson's weights: a word in more than half of the texts weighs nothing. A word that the query
-    has twice counts twice.
+    Robertson's weights: a word in half of the texts or more weighs nothing, so that of two texts
+    each scores 0. A word that the query has twice counts twice. The factor k1 + 1 of the formula is
+    left out: it ranks nothing differently.
 
     Returns:
         Scores, `[texts]`.

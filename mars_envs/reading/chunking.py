@@ -118,7 +118,8 @@ def chunk_document(
     Args:
         document: the document, or its text.
         size: tokens that a chunk has at most. (Where a tokenizer needs more tokens than that for a
-            single character, the chunk is that character.)
+            single character, the chunk is that character. With one that can only count,
+            see `CountingTokenizer`, a chunk may be a single piece of more tokens.)
         align: "token" cuts after exactly `size` tokens, as the published workflows do; "sentence"
             packs as many whole sentences (or lines) as fit, "document" as many whole parts. What is
             longer than a chunk on its own is cut by tokens; a document without parts is one part.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
 
 _END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _QUOTED = re.compile(r'"([^"\n]{8,2000})"|“([^”\n]{8,2000})”|«([^»\n]{8,2000})»')
 _REMARK = re.compile(r"^\[[^\]\n]*\]\s*")
-_MOST_PIECES = 64
-_MOST_WORDS = 400
 _LEAST_LETTERS = 8
 
 
@@ -32,6 +33,8 @@ class Quote:
 def find_quotes(said: str, text: str, *, offset: int = 0) -> tuple[Quote, ...]:
     r"""Find what of `said` stands in `text`, whatever its case and its line breaks.
 
+    Work grows with the number of pieces times the length of the text.
+
     All of `said` is tried first, then its sentences and lines, and of those that do not stand there
     what they have in quotation marks. Pieces of fewer than 8 letters are not looked for, and of
     several places the first counts.
@@ -48,16 +51,17 @@ def find_quotes(said: str, text: str, *, offset: int = 0) -> tuple[Quote, ...]:
         >>> find_quotes("So she did. ada  wrote it.", "In 1843 Ada\nwrote it.", offset=100)
         (Quote(start=108, end=121, text='Ada\nwrote it.', parts=()),)
     """
+    place = _Places(text)
     found: list[tuple[int, int]] = []
-    whole = _find(said, text)
-    for piece in [] if whole else _pieces(said):
+    whole = place.of(said)
+    for piece in [] if whole else dict.fromkeys(_pieces(said)):
         # A remark in brackets before a passage says where it is from, or about whom.
-        span = _find(piece, text) or _find(_REMARK.sub("", piece), text)
+        span = place.of(piece) or place.of(_REMARK.sub("", piece))
         if span is not None:
             found.append(span)
             continue
         for quoted in _QUOTED.finditer(piece):
-            span = _find(quoted[quoted.lastindex or 0], text)
+            span = place.of(quoted[quoted.lastindex or 0])
             if span is not None:
                 found.append(span)
     return tuple(
@@ -67,21 +71,58 @@ def find_quotes(said: str, text: str, *, offset: int = 0) -> tuple[Quote, ...]:
 
 
 def _pieces(said: str) -> Iterator[str]:
-    for piece in _END.split(said)[:_MOST_PIECES]:
+    for piece in _END.split(said):
         yield piece.strip().lstrip("-*•> ")
 
 
-def _find(piece: str, text: str) -> tuple[int, int] | None:
-    """Return where `piece` stands in `text`, with any blanks between its words."""
-    words = piece.split()
-    if not 0 < len(words) <= _MOST_WORDS or sum(map(len, words)) < _LEAST_LETTERS:
-        return None
-    # Most pieces stand there as they are, which is found much faster.
-    start = text.find(piece)
-    if start >= 0:
-        return start, start + len(piece)
-    match = re.search(r"\s+".join(map(re.escape, words)), text, re.IGNORECASE)
-    return None if match is None else match.span()
+class _Places:
+    """Finds pieces in a text, which is made ready for that once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def of(self, piece: str) -> tuple[int, int] | None:
+        """Return where a piece stands, in any case and with any blanks between its words."""
+        words = piece.split()
+        if sum(map(len, words)) < _LEAST_LETTERS:
+            return None
+        # Most pieces stand there as they are.
+        start = self._text.find(piece)
+        if start >= 0:
+            return start, start + len(piece)
+        start = self._plain.find(_plain(" ".join(words)))
+        if start < 0:
+            return None
+        return self._at(start), self._at(start + sum(map(len, words)) + len(words) - 2) + 1
+
+    @cached_property
+    def _words(self) -> list[re.Match[str]]:
+        return list(re.finditer(r"\S+", self._text))
+
+    @cached_property
+    def _plain(self) -> str:
+        return _plain(" ".join(word[0] for word in self._words))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each word starts in the plain text."""
+        return list(accumulate((len(word[0]) + 1 for word in self._words), initial=0))
+
+    def _at(self, place: int) -> int:
+        """Return where a letter of the plain text stands in the text."""
+        number = bisect_right(self._starts, place) - 1
+        return self._words[number].start() + place - self._starts[number]
+
+
+def _plain(text: str) -> str:
+    """Return a text of the same length without differences of case."""
+    return text.lower() if text.isascii() else "".join(map(_plain_letter, text))
+
+
+@lru_cache(maxsize=4096)
+def _plain_letter(letter: str) -> str:
+    folded = letter.casefold()
+    return folded if len(folded) == 1 else letter
 
 
 def _without_overlap(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:

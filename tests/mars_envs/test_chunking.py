@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import tracemalloc
 from typing import Any
 
@@ -298,3 +299,14 @@ def test_settings_that_cannot_work_are_refused(options: dict[str, Any], message:
 
 def test_whole_numbers_of_numpy_are_sizes() -> None:
     assert len(chunk_document("a b c", size=np.int64(2))) == 2  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 15, 16, 40])
+def test_only_a_single_piece_of_a_tokenizer_that_counts_may_be_above_the_size(size: int) -> None:
+    text = "It is so. " + "x" * 50 + " 漢字漢字 end" + " " * 30
+    chunks = chunk_document(text, size=size, tokenizer=lambda piece: len(piece.encode()))
+    assert "".join(chunks) == text
+    pieces = [len(piece) for piece in re.findall(r"\s{0,8}\S{1,16}|\s{1,8}", text)]
+    for i, chunk in enumerate(chunks):
+        assert chunks.tokens(i) == len(chunk.encode())
+        assert chunks.tokens(i) <= size or len(chunk) in pieces

@@ -19,6 +19,7 @@ from mars_envs.parallel_memory.gated_replies import Update
 from mars_envs.parallel_memory.methods import METHODS, make_workflow
 from mars_envs.parallel_memory.play import play
 from mars_envs.parallel_memory.recurrent import RecurrentMemory
+from mars_envs.parallel_memory.relevance import most_relevant
 from mars_envs.parallel_memory.replies import Answer
 from mars_envs.parallel_memory.retrieval import Retrieval, bm25
 from mars_envs.parallel_memory.scripted import lexical, oracle
@@ -369,6 +370,13 @@ def test_scores_are_those_of_the_formula() -> None:
         texts = [" ".join(rng.choices(vocabulary, k=rng.randint(1, 30))) for _ in range(12)]
         query = " ".join(rng.choices([*vocabulary, "unheard"], k=6))
         assert bm25(query, texts).tolist() == pytest.approx(okapi(query, texts), rel=1e-9)
+
+
+def test_two_texts_score_nothing_and_two_notes_are_told_apart() -> None:
+    """Why the cap on notes has weights of its own."""
+    texts = ["red kilo", "blue lima"]
+    assert bm25("blue", texts).tolist() == [0.0, 0.0]
+    assert most_relevant(texts, "blue", 1) == [1]
 
 
 def test_what_no_text_has_scores_nothing() -> None:

@@ -55,6 +55,26 @@ def test_what_is_copied_is_found_where_it_stands(text: str, data: st.DataObject)
         assert 0 <= quote.start < quote.end <= len(text)
 
 
+def test_every_sentence_of_a_long_memory_is_looked_for() -> None:
+    sentences = [f"The number of   house {i} is {i * 7}." for i in range(3_000)]
+    said = "\n".join(" ".join(one.upper().split()) for one in reversed(sentences))
+    found = find_quotes(said, " Nothing.\n".join(sentences))
+    assert [quote.text for quote in found] == sentences
+
+
+def test_a_long_passage_is_found_whatever_its_line_breaks() -> None:
+    passage = " ".join(f"word{i}" for i in range(2_000))
+    text = f"Before. {passage.replace(' ', chr(10))} After."
+    (quote,) = find_quotes(passage, text)
+    assert quote.text.split() == passage.split()
+
+
+def test_letters_that_change_their_length_with_their_case_move_nothing() -> None:
+    text = "İSTANBUL ŞEHRİ ẞ ΟΔΟΣ\nis the last word."
+    (quote,) = find_quotes("İstanbul Şehrİ ẞ οδος IS the last word", text)
+    assert quote.text == text[:-1]
+
+
 @pytest.mark.parametrize("unit", ["a ", " ", "\n", '"', "a.", ". ", "b a a a a a "])
 def test_the_time_stays_small_whatever_is_said(unit: str) -> None:
     begin = time.process_time()
