@@ -39,7 +39,8 @@ class BenchMemoryConfig:
     align: Literal["token", "sentence", "document"] = "token"
     """Where chunks may end."""
     tokenizer: str = "words"
-    """What counts tokens: `words`, a folder with a Hugging Face tokenizer, `module:name`."""
+    """What counts tokens: `words`, `module:name`, or `hf:` and the folder or name of a Hugging Face
+    tokenizer."""
     settings: str = ""
     """Settings of all methods, comma-separated: `max_turns=4,memory_tokens=512,window=8000`."""
     prompts: str = "prose"

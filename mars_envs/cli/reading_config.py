@@ -51,7 +51,8 @@ class ReadConfig:
     """Tokens that the model takes, prompt and reply together; findings that do not fit into one
     merge are merged in levels. Default: no limit."""
     prompts: str = "prose"
-    """`prose`, `compact` or `module:name`."""
+    """`prose`, `compact`, the name of a module (`mine` for mine.py in this folder) or
+    `module:name`."""
     concurrency: int = 8
     """Calls in flight at most."""
     temperature: float = 0.0

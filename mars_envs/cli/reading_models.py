@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ def open_model(
         timeout_s: for one reply of a server.
 
     Raises:
-        TrainersError: no such model, or no such address.
+        TrainersError: no such model, or nobody at that address.
         ImportError: an extra is missing; the message names it.
     """
     if spec == "lexical":
@@ -58,9 +59,8 @@ def open_model(
         url, _, model = spec.partition("#")
         key = os.environ.get(key_env) or None
         # Few tries: whoever drives a workflow asks again for what failed.
-        policy: Policy = ChatPolicy(
-            url, model=model or name, key=key, timeout_s=timeout_s, retries=2
-        )
+        policy = ChatPolicy(url, model=model or name, key=key, timeout_s=timeout_s, retries=2)
+        asyncio.run(policy.find_server())
         return _of_policy(spec, policy, temperature, seed)
     place = spec.removeprefix("hf:")
     return _of_policy(Path(place).name or place, _hugging_face(place), temperature, seed)

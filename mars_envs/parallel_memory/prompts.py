@@ -143,10 +143,10 @@ def resolve_prompts(
         name = PROMPT_SETS.get(prompts, prompts)
         try:
             found = import_object(name) if is_importable(name) else importlib.import_module(name)
-        except (ImportError, ValueError) as error:
+        except (ImportError, ValueError, TypeError) as error:  # TypeError: "./prompts.py"
             raise InvalidSetting(
                 f"unknown prompts {prompts!r} ({error}); expected one of {', '.join(PROMPT_SETS)}, "
-                "the name of a module, or 'module:name'"
+                "the name of a module (mine for mine.py), or 'module:name'"
             ) from error
     if isinstance(found, Prompts):
         chosen = found

@@ -103,6 +103,16 @@ def test_an_agent_without_a_model_reads_by_every_method(
     assert told["calls"][-1]["role"] == "answerer"
 
 
+def test_where_no_server_is_nothing_is_read(
+    document: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("httpx")
+    monkeypatch.setattr("trainers.policies.chat.LONGEST_DELAY_S", 0.0)
+    monkeypatch.setattr("mars_envs.cli.read.answer", lambda *given, **options: pytest.fail("asked"))
+    assert read(document, QUESTION, "--model", "http://127.0.0.1:9/v1", "--name", "m") == 2
+    assert "nobody answers at http://127.0.0.1:9/v1 (ConnectError" in capsys.readouterr().err
+
+
 def test_a_server_that_fails_on_every_third_call_is_outlived(
     server: Server,
     document: Path,
@@ -358,6 +368,8 @@ def test_an_item_of_hotpotqa_is_read_and_compared_with_its_answer(
         (["olm.txt", "Who?", "--model", "no/such/folder"], "no model folder"),
         (["olm.txt", "Who?", "--model", "http://"], "expected an address"),
         (["olm.txt", "Who?", "--model", "lexical", "--prompts", "x"], "unknown prompts 'x'"),
+        (["olm.txt", "Who?", "--model", "lexical", "--prompts", "./x.py"], "mine for mine.py"),
+        (["olm.txt", "Who?", "--model", "lexical", "--tokenizer", "gpt2"], "'hf:NAME-OR-FOLDER'"),
     ],
 )
 def test_what_cannot_work_is_said_in_one_line(

@@ -112,6 +112,28 @@ class ChatPolicy:
             text=text, finish_reason=finish, policy=self.name, policy_version=self.version
         )
 
+    async def find_server(self) -> None:
+        """Make sure that someone takes connections at the address, before many requests wait.
+
+        Raises:
+            ConfigError: nobody does.
+        """
+        for left in range(self._retries, -1, -1):
+            try:
+                await self._client().get(self.url + "/models")
+            except (self._httpx.ConnectError, self._httpx.ConnectTimeout) as error:
+                if not left:
+                    raise ConfigError(
+                        f"nobody answers at {self.url} ({type(error).__name__}: {error}); start "
+                        "the server, or mend the address"
+                    ) from error
+                wait = self._delay_s * 2 ** (self._retries - left)
+                await asyncio.sleep(min(wait, LONGEST_DELAY_S))
+            except self._httpx.TransportError:
+                return  # someone is there, if slow
+            else:
+                return
+
     async def _only_model(self) -> str:
         names = await self._patiently("GET", "/models", _model_names)
         if len(names) != 1:
