@@ -153,7 +153,8 @@ class LongContextTasks(Sequence[ReadingTask]):
 
     def _chosen(self, task_id: str, own: Own, draw: random.Random) -> list[int]:
         """Return the passages of an item: those needed, then its others, then of the pool."""
-        others = [number for number in own.numbers if number not in own.needed]
+        needed = set(own.needed)
+        others = [number for number in own.numbers if number not in needed]
         draw.shuffle(others)
         first = [*own.needed, *others]
         if self.settings.documents is not None:
@@ -198,10 +199,11 @@ class LongContextTasks(Sequence[ReadingTask]):
         if count <= 0:
             return []
         found: list[int] = []
+        brought = set(own.numbers)
         for numbers in (range(self._pool), range(self._pool, self._distractors)):
             spare = min(len(numbers), count - len(found) + len(own.numbers) + self._twins(own))
             for number in draw.sample(numbers, spare):
-                if number not in own.numbers and self.passages[number].title not in own.titles:
+                if number not in brought and self.passages[number].title not in own.titles:
                     found.append(number)
             if len(found) >= count:
                 return found[:count]

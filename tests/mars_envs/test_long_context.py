@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import pickle
@@ -89,6 +90,15 @@ def test_an_item_keeps_its_passages_and_its_evidence_among_others() -> None:
         assert task.evidence[0].text == "Fact 1"
         assert task.source["licence"] == "CC0"
         assert (task.source["documents"], task.source["seed"]) == ("50", "0")
+
+
+def test_an_item_may_bring_any_number_of_passages() -> None:
+    """Comparing each with each would take 5 billion comparisons here."""
+    many = dataclasses.replace(item(0, own=100_000), evidence=())
+    (task,) = long_context_tasks(
+        [many], pool=pool(10), settings=LongContextSettings(documents=100_005)
+    )
+    assert len(task.document.parts) == 100_005
 
 
 def test_documents_are_numbered_where_that_is_asked_for() -> None:

@@ -14,7 +14,8 @@ import pytest
 from mars_envs.errors import InvalidSetting
 from mars_envs.reading.chunking import chunk_document, count_tokens
 from mars_envs.reading.haystacks import CodedWords
-from mars_envs.reading.ruler_tasks import RULER_TASKS, ruler_tasks
+from mars_envs.reading.ruler_settings import RULER_TASKS
+from mars_envs.reading.ruler_tasks import ruler_tasks
 from mars_envs.reading.task import ReadingTask
 from mars_envs.reading.words import count_words
 
