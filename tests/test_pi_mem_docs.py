@@ -40,13 +40,15 @@ def test_the_table_is_read_whole() -> None:
 
 @pytest.mark.parametrize("name", sorted({row[1] for row in EQUATIONS}))
 def test_the_page_names_code_that_exists(name: str) -> None:
-    path = re.sub(r"^pm\.", "mars_envs.parallel_memory.", name.strip("`"))
+    path = re.sub(r"^pm\.", "parallel_memory.", name.strip("`"))
+    path = path if path.startswith(("mars_envs", "trainers")) else f"mars_envs.{path}"
     assert pkgutil.resolve_name(path).__doc__
 
 
 @pytest.mark.parametrize("place", sorted({row[2] for row in EQUATIONS}))
 def test_every_mechanism_names_a_test_that_exists(place: str, repo_dir: Path) -> None:
     file, name = place.strip("`").split("::")
+    file = file if "/" in file else f"mars_envs/{file}"
     source = (repo_dir / "tests" / file).read_text()
     assert re.search(rf"^(async )?def {name}\(", source, re.MULTILINE), place
 

@@ -157,7 +157,7 @@ def test_no_number_of_slots_gets_beyond_the_ceiling() -> None:
         assert recurrent_latency(EXAMPLE, ALONE) / best.latency_s < ceiling
 
 
-def test_many_questions_at_once_give_the_specifications_three_ratios() -> None:
+def test_many_questions_at_once_give_the_three_ratios_of_the_example() -> None:
     """7B: 0.85x, with the second turn cached 1.5x; MoE with long memories: 2.2x. Beside the chunk a
     prompt has the memory (as long as a rewritten one) and 50 tokens; yes-rate 2 % in both turns."""
     dense = Reading(chunks=720, chunk_tokens=5_000, head_tokens=50, memory_tokens=300, yes=(14, 14))

@@ -100,7 +100,7 @@ def summary(turns: list[TurnRecord] = TURNS, **changes: Any) -> MemorySummary:
     return summarize(Ended(turns, CALLS, **changes), task(), GOLD)  # type: ignore[arg-type]
 
 
-def test_a_summary_has_the_figures_of_the_specification() -> None:
+def test_a_summary_has_the_figures_of_the_worked_example() -> None:
     found = summary()
     assert (found.k_used, found.k_productive, found.exit_reason) == (3, 2, "no_new_evidence")
     assert found.scores.em == 1.0
