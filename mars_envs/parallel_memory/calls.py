@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from ..errors import ProtocolError
+from ..errors import InvalidSetting, ProtocolError
 from ..reading.tokenizers import Tokenizer
 from ..spaces import replace_surrogates
 from .prompts import AnswerView, resolve_prompts
@@ -297,6 +297,27 @@ class CallLoop(ABC):
 
     def _count(self, text: str) -> int:
         return self.chunks.tokenizer.count(text)
+
+    def _check_window(self, around: str, *, reply: int) -> None:
+        """Refuse chunks that cannot be read in the window, where there is one.
+
+        Args:
+            around: the longest prompt without memory and chunk.
+            reply: the most tokens that a reply has.
+        """
+        window, memory = self.settings.window, self.settings.memory_tokens
+        if window is None or self.settings.merge == "flat":
+            return
+        prompt = self._count(around)
+        largest = max((self.chunks.tokens(i) for i in range(len(self.chunks))), default=0)
+        needed = prompt + largest + memory + reply
+        if needed > window:
+            raise InvalidSetting(
+                f"a window of {window} tokens is too small for chunks of {largest} beside prompt "
+                f"({prompt}), memory ({memory}) and reply ({reply}): that takes {needed}. Cut the "
+                "document into smaller chunks, lower memory_tokens or reply_tokens, or widen the "
+                "window"
+            )
 
     def _chunk(self, index: int) -> str:
         return as_shown(self.chunks[index])

@@ -55,10 +55,12 @@ class GatedMemory(RecurrentMemory):
 
     def _call(self, call_id: int, request: Request) -> Call:
         call = super()._call(call_id, request)
-        if request.role != "memorizer":
-            return call
+        return replace(call, gated=True) if request.role == "memorizer" else call
+
+    @property
+    def _reply_tokens(self) -> int:
         # Beside the memory there are the gates, and thinking before them.
-        return replace(call, gated=True, max_tokens=call.max_tokens + self.settings.reply_tokens)
+        return self.settings.memory_tokens + self.settings.reply_tokens
 
     def _exits(self) -> bool:
         return self._left_early

@@ -46,7 +46,7 @@ class MemoryLoop(CallLoop):
         prompts: "prose", "compact", a module or an object; see `prompts.resolve_prompts`.
 
     Raises:
-        InvalidSetting: prompts that lack a function, or a window too small for a merge.
+        InvalidSetting: prompts that lack a function, or a window too small for a merge or a chunk.
 
     Example:
         >>> from mars_envs.parallel_memory.play import play
@@ -78,6 +78,8 @@ class MemoryLoop(CallLoop):
             prompts=prompts,
             needs=("read", "merge", "answer"),
         )
+        around = self.prompts.read(self._read_view(max(0, len(chunks) - 1), ""))
+        self._check_window(around, reply=self.settings.reply_tokens)
         self._space = self._merge_space()
         self._reading: Sequence[int] = range(len(chunks))
         self._unread = set(self._reading)
@@ -177,7 +179,7 @@ class MemoryLoop(CallLoop):
     def _merge(self, notes: list[Note], *, level: int) -> None:
         """Post the calls of a level; a short note that would be alone in its call is passed on."""
         sizes = [self._count(note.text) + self._space.label for note in notes]
-        bins = self._space.bins(sizes, self._memory_size())
+        bins = self._bins(notes, sizes)
         if len(bins) == 1:
             self._post([_merger(0, level, notes, final=True)])
             return
@@ -192,16 +194,52 @@ class MemoryLoop(CallLoop):
                 self._level.append(None)
         self._post(requests)
 
+    def _bins(self, notes: list[Note], sizes: list[int]) -> list[range]:
+        """Pack notes into calls that fit in the window as they are told.
+
+        Of most tokenizers a prompt has not quite as many tokens as its parts together, so it is
+        looked at; what is too much is room that is not there. Two notes always get one call.
+        """
+        memory, most = self._memory_size(), self._space.most_memory
+        while True:
+            bins = self._space.bins(sizes, memory)
+            if most is None or memory >= most:
+                return bins
+            told = (
+                _merger(0, 0, [notes[i] for i in places], final=len(bins) == 1)
+                for places in bins
+                if len(places) > 1
+            )
+            over = max((self._too_much(merger) for merger in told), default=0)
+            if over <= 0:
+                return bins
+            memory = min(memory + over, most)
+
     def _fitting(self, note: Note) -> Note:
         """Return a note that fits in a call of its own, cut and flagged if need be."""
         room = self._space.room(self._memory_size())
         if room is None:
             return note
-        text, cut = cut_to(note.text, room - self._space.label, self.chunks.tokenizer)
-        if not cut:
-            return note
-        self._flag_cut(note.first)
-        return replace(note, text=text)
+        fitting, tokens = note, room - self._space.label
+        while True:
+            text, cut = cut_to(note.text, tokens, self.chunks.tokenizer)
+            if cut:
+                fitting = replace(note, text=text)
+            over = self._too_much(_merger(0, 0, [fitting], final=True))
+            if over <= 0 or tokens <= self.settings.memory_tokens:
+                break
+            tokens = max(tokens - over, self.settings.memory_tokens)
+        if fitting is not note:
+            self._flag_cut(note.first)
+        return fitting
+
+    def _too_much(self, merger: Request) -> int:
+        """Return by how many tokens a call, its reply included, is over the window."""
+        window = self._space.window
+        if window is None:
+            return 0
+        prompt = self._count(self.prompts.merge(self._merge_view(merger)))
+        return prompt + self.settings.memory_tokens - window
 
     def _flag_cut(self, index: int) -> None:
         for call_id, record in self._records.items():

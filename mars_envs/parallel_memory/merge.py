@@ -52,6 +52,11 @@ class MergeSpace:
             return None
         return self.window - self.memory_tokens - self.overhead
 
+    @property
+    def most_memory(self) -> int | None:
+        """What a memory may take, so that two intermediate notes still have room; None: all."""
+        return None if self.capacity is None else self.capacity - 2 * self.slot
+
     def room(self, memory: int) -> int | None:
         """Return what the notes of one call may take; the memory's place is always kept."""
         return None if self.capacity is None else self.capacity - memory

@@ -21,8 +21,9 @@ from .workflow import Call, ExitReason, Phase, TurnRecord
 class RecurrentMemory(CallLoop):
     """Reads a document chunk by chunk with a memory that is rewritten each time.
 
-    Of the settings, `memory_tokens`, `answer_tokens`, `order`, `style`, `grammar`, `budgets`,
-    `retries` and `max_failures` count; turns are passes over the document, set by `passes`.
+    Of the settings, `memory_tokens`, `answer_tokens`, `window`, `order`, `style`, `grammar`,
+    `budgets`, `retries` and `max_failures` count; turns are passes over the document, set by
+    `passes`.
 
     An update that is given up leaves the memory as it is, and its chunk is read again behind the
     last one: a pass ends only when every chunk was read, or the episode as `backend_error`. An
@@ -38,7 +39,8 @@ class RecurrentMemory(CallLoop):
             one starts. MemAgent reads once; what needs a chain against its order needs more.
 
     Raises:
-        InvalidSetting: `passes` is no whole number of at least 1, or prompts that lack a function.
+        InvalidSetting: `passes` is no whole number of at least 1, prompts that lack a function, or
+            a window too small for the chunks.
 
     Example:
         >>> from mars_envs.parallel_memory.play import play
@@ -73,6 +75,8 @@ class RecurrentMemory(CallLoop):
             needs=(self._prompt, "answer"),
         )
         self._passes = whole_number("passes", passes, 1)
+        around = self._update_prompt(max(0, len(chunks) - 1), "")
+        self._check_window(around, reply=self._reply_tokens)
         self._begin_pass(1)
         self._settle()
 
@@ -80,6 +84,11 @@ class RecurrentMemory(CallLoop):
     def max_turns(self) -> int:
         """Passes over the document."""
         return self._passes
+
+    @property
+    def _reply_tokens(self) -> int:
+        """The most that an update has."""
+        return self.settings.memory_tokens
 
     def _begin_pass(self, number: int) -> None:
         self._turn = number
@@ -139,7 +148,7 @@ class RecurrentMemory(CallLoop):
             memory=self._memory,
             chunk=chunk,
             span=self.chunks.span(request.index),
-            max_tokens=self.settings.memory_tokens,
+            max_tokens=self._reply_tokens,
         )
 
     def _sizes(self, request: Request) -> Sizes:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InvalidSetting
 from ..reading.chunking import Chunks, chunk_document
 from .settings import MemorySettings, whole_number
 from .single_pass import SinglePass
@@ -19,6 +20,8 @@ from .single_pass import SinglePass
 
 class Retrieval(SinglePass):
     """Answers from the pieces of a document that a search finds.
+
+    With a window, as many of the best as fit.
 
     Args:
         question: what to answer, and to search for.
@@ -29,7 +32,8 @@ class Retrieval(SinglePass):
         top: pieces to show, in the order of the document. Of equally good ones, the earlier.
 
     Raises:
-        InvalidSetting: `piece_tokens` or `top` is no whole number of at least 1.
+        InvalidSetting: `piece_tokens` or `top` is no whole number of at least 1, or not even one
+            piece fits in the window.
         ImportError: the extra `retrieval` is not installed.
     """
 
@@ -43,12 +47,20 @@ class Retrieval(SinglePass):
         piece_tokens: int = 2000,
         top: int = 6,
     ) -> None:
+        piece_tokens = whole_number("piece_tokens", piece_tokens, 1)
         pieces = chunk_document(chunks.document, size=piece_tokens, tokenizer=chunks.tokenizer)
         scores = bm25(question, pieces)
-        best = np.argsort(-scores, kind="stable")[: whole_number("top", top, 1)]
-        super().__init__(
-            question, pieces, sorted(best.tolist()), settings=settings, prompts=prompts
-        )
+        best = np.argsort(-scores, kind="stable")[: whole_number("top", top, 1)].tolist()
+        super().__init__(question, pieces, sorted(best), settings=settings, prompts=prompts)
+        while self._too_much() > 0:
+            if len(best) < 2:
+                raise InvalidSetting(
+                    f"a window of {self.settings.window} tokens has no room for a piece of "
+                    f"{piece_tokens} beside prompt and answer; widen it, or lower piece_tokens or "
+                    "answer_tokens"
+                )
+            best.pop()
+            self._show(sorted(best))
 
 
 def bm25(

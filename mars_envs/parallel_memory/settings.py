@@ -71,8 +71,9 @@ class MemorySettings:
     answer_tokens: int = 1024
     """The most that an answerer's reply should have; a longer one is flagged, not cut."""
     window: int | None = None
-    """Tokens that a model takes, prompt and reply together: the size of a merge. None: no bound, so
-    every merge is one call."""
+    """Tokens that a model takes, prompt and reply together: the size of a merge, and what chunks
+    have to fit in. They are those of the chunks' tokenizer, so give one that is the model's. None:
+    no bound, so every merge is one call."""
     merge: MergeKind = "hierarchical"
     """"hierarchical": what does not fit in the window is merged in levels. "flat": always in one
     call, as released."""

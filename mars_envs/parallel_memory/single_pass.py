@@ -49,8 +49,18 @@ class SinglePass(CallLoop):
         prompts: Any = "prose",
     ) -> None:
         super().__init__(question, pieces, settings=settings, prompts=prompts, needs=("direct",))
+        self._show(shown)
+        self._ask_answer("read_all")
+
+    @property
+    def max_turns(self) -> int:
+        """One."""
+        return 1
+
+    def _show(self, shown: Sequence[int]) -> None:
+        """Choose what to answer from."""
         self._shown = tuple(shown)
-        self._turns.append(
+        self._turns = [
             TurnRecord(
                 turn=1,
                 read=self._shown,
@@ -62,13 +72,14 @@ class SinglePass(CallLoop):
                 memory_tokens=0,
                 memory_cut=False,
             )
-        )
-        self._ask_answer("read_all")
+        ]
 
-    @property
-    def max_turns(self) -> int:
-        """One."""
-        return 1
+    def _too_much(self) -> int:
+        """Return by how many tokens the call, its reply included, is over the window."""
+        window = self.settings.window
+        if window is None:
+            return 0
+        return self._count(self._answer_prompt()) + self.settings.answer_tokens - window
 
     def _advance(self) -> None:
         raise AssertionError("the only call is the answerer's")

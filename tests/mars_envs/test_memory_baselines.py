@@ -28,6 +28,7 @@ from mars_envs.parallel_memory.single_pass import Direct
 from mars_envs.parallel_memory.workflow import Phase, Workflow
 from mars_envs.reading import Evidence, ReadingTask, TextDocument
 from mars_envs.reading.chunking import Chunks, chunk_document, chunks_holding
+from mars_envs.reading.tokenizers import WordTokenizer
 
 BASELINES = tuple(name for name in METHODS if name != "pi_mem")
 LETTERS = "abcdefghij"
@@ -402,6 +403,33 @@ def test_by_default_six_pieces_of_two_thousand_tokens_are_shown() -> None:
     chunks = chunk_document("word " * 20_000, size=5000)
     parts = shown(Retrieval("word", chunks))
     assert [part.count("word") for part in parts] == [2000] * 6
+
+
+def test_with_a_window_as_many_of_the_best_pieces_as_fit_are_shown() -> None:
+    words = [f"w{i} " * 20 + ("dog " if i in (2, 5, 7) else "cat ") for i in range(10)]
+    chunks = chunk_document("".join(words), size=21)
+
+    def shown(window: int | None) -> tuple[int, ...]:
+        loop = Retrieval(
+            "Which dog",
+            chunks,
+            settings=memory_settings(window=window, answer_tokens=30),
+            piece_tokens=21,
+            top=3,
+        )
+        (call,) = loop.ask()
+        assert tuple(note.first for note in call.selected) == loop.turns[0].found
+        assert window is None or WordTokenizer().count(call.prompt) + 30 <= window
+        return loop.turns[0].found
+
+    whole = shown(None)
+    assert whole == (2, 5, 7)
+    assert shown(10_000) == whole
+    sizes = [len(shown(window)) for window in range(150, 300, 5)]
+    assert sizes == sorted(sizes)
+    assert set(sizes) == {1, 2, 3}
+    with pytest.raises(InvalidSetting, match="no room for a piece of 21"):
+        shown(60)
 
 
 def test_of_fewer_pieces_all_are_shown() -> None:

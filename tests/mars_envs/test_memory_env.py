@@ -109,7 +109,7 @@ def test_one_agent_after_the_other_keeps_to_max_cycles() -> None:
     "options",
     [
         {},
-        {"readers": 5, "window": 60, "memory_tokens": 8, "mergers": 2},
+        {"readers": 5, "window": 60, "memory_tokens": 8, "reply_tokens": 24, "mergers": 2},
         {"max_calls": 9, "readers": 4, "max_turns": 1, "strict": True},
         *(
             pytest.param(options, marks=pytest.mark.slow)
@@ -169,7 +169,7 @@ def test_a_small_pool_reads_in_waves_a_reader_every_so_many_chunks() -> None:
 @pytest.mark.parametrize("speak", [knows, lambda view: odd_reader("", view, {}, 0)])
 def test_the_number_of_readers_changes_nothing(speak: Any) -> None:
     def outcome(readers: int) -> tuple[Any, ...]:
-        env = make(readers=readers, window=80, memory_tokens=16)
+        env = make(readers=readers, window=80, memory_tokens=16, reply_tokens=40)
         steps = run(env, speak)
         facts = {key: value for key, value in last(steps).items() if key != "ask_id"}
         return facts, env.workflow.calls, env.workflow.turns, steps[-1][1]["answerer_0"]

@@ -90,7 +90,10 @@ def test_pettingzoo_s_tests_pass(module: Any, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        (TurnBasedMemoryEnv, {"readers": 4, "window": 60, "memory_tokens": 8, "mergers": 2}),
+        (
+            TurnBasedMemoryEnv,
+            {"readers": 4, "window": 60, "memory_tokens": 8, "reply_tokens": 24, "mergers": 2},
+        ),
         slow(TurnBasedMemoryEnv, {"max_calls": 9}),
         slow(RecurrentMemoryEnv, {"passes": 2}),
         slow(ParallelRecurrentMemoryEnv, {}),
@@ -125,7 +128,7 @@ def test_a_turn_based_environment_can_become_a_parallel_one() -> None:
 
 @pytest.mark.parametrize("readers", [2, 64])
 def test_both_forms_make_the_same_calls(readers: int) -> None:
-    options = {**STUBS, "readers": readers, "window": 80, "memory_tokens": 16}
+    options = {**STUBS, "readers": readers, "window": 80, "memory_tokens": 16, "reply_tokens": 40}
     turns, rounds = TurnBasedMemoryEnv(**options), ParallelMemoryEnv(**options)
     seen = take_turns(turns, odd)
     infos = take_rounds(rounds, odd)

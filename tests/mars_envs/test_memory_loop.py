@@ -288,7 +288,12 @@ def test_the_order_and_number_of_calls_at_once_change_nothing(
     salt: int, n: int, at_once: int, broken: set[int], chance: random.Random
 ) -> None:
     """`broken` are ids of calls that fail, which name the same calls in every order."""
-    changes: dict[str, Any] = {"memory_tokens": 40, "window": 700, "max_turns": 4}
+    changes: dict[str, Any] = {
+        "memory_tokens": 40,
+        "reply_tokens": 200,
+        "window": 700,
+        "max_turns": 4,
+    }
     chunks = chunk_document(" ".join(f"chunk{i}" for i in range(n)), size=1)
 
     def run(k: int | None, shuffle: bool) -> tuple[Any, ...]:

@@ -5,20 +5,27 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from mars_envs.errors import InvalidSetting
 from mars_envs.parallel_memory.loop import MemoryLoop
 from mars_envs.parallel_memory.merge import MergeSpace, pack
+from mars_envs.parallel_memory.methods import make_workflow
 from mars_envs.parallel_memory.play import play
 from mars_envs.parallel_memory.replies import Answer, Read
 from mars_envs.parallel_memory.settings import memory_settings
 from mars_envs.parallel_memory.workflow import Call
 from mars_envs.reading.chunking import chunk_document
+from mars_envs.reading.tokenizers import WordTokenizer
 
 MEMORY_TOKENS = 40
 
@@ -59,7 +66,7 @@ def facts(*texts: str) -> list[str]:
 
 def loop_of(n: int, window: int | None, **changes: object) -> MemoryLoop:
     chunks = chunk_document("chunk " * n, size=1)
-    changes = {"memory_tokens": MEMORY_TOKENS, "reply_tokens": 500, "max_turns": 2, **changes}
+    changes = {"memory_tokens": MEMORY_TOKENS, "reply_tokens": 100, "max_turns": 2, **changes}
     return MemoryLoop(
         "Who?", chunks, prompts="compact", settings=memory_settings(window=window, **changes)
     )
@@ -125,7 +132,7 @@ def test_what_fits_is_merged_as_a_flat_merge_would_byte_for_byte(words: list[int
 
 def test_each_level_is_labelled_by_the_chunks_that_its_notes_are_from() -> None:
     chunks = chunk_document("chunk " * 6, size=1)
-    budgets = memory_settings(memory_tokens=40, reply_tokens=500, window=400, max_turns=1)
+    budgets = memory_settings(memory_tokens=40, reply_tokens=100, window=400, max_turns=1)
     loop = MemoryLoop("Who?", chunks, settings=budgets)
     team = Team([60, 0, 60, 60, 60, 0])
     team.drive(loop)
@@ -158,14 +165,85 @@ def test_the_memory_enters_the_last_call_alone_and_its_place_is_kept() -> None:
     assert facts(loop.memory)[:MEMORY_TOKENS] == ["fact0"] * MEMORY_TOKENS
 
 
-def test_a_note_that_no_call_could_take_is_cut_and_flagged() -> None:
-    loop = loop_of(3, 200)
-    team = Team([30, 400, 30])
-    team.drive(loop)
-    assert [record.cut for record in loop.calls[:3]] == [False, True, False]
-    longest = max(len(note.text.split()) for merge in team.merges for note in merge.selected)
-    assert 100 < longest < 200
-    assert loop.turns[0].found == (0, 1, 2)
+def test_a_note_that_no_call_could_take_beside_the_memory_is_cut_and_flagged() -> None:
+    window = OVERHEAD + MEMORY_TOKENS + 3 * SLOT
+    loop = loop_of(3, window)
+
+    def speak(view: Mapping[str, Any]) -> str:
+        if view["role"] == "reader":
+            return Read.yes("word " * (100 if view["turn"] == 2 and view["chunk_index"] else 20))
+        return "kept " * MEMORY_TOKENS
+
+    play(loop, speak)
+    cut = [record.cut for record in loop.calls if record.role == "reader"]
+    assert cut == [False, False, False, False, True, True]
+    longest = max(len(note.text.split()) for turn in loop.turns for note in turn.notes)
+    assert longest == window - OVERHEAD - MEMORY_TOKENS - SLOT - 1
+    assert loop.turns[1].found == (0, 1, 2)
+
+
+class Bytes:
+    """Counts bytes of UTF-8, which `‹` for `<` makes more."""
+
+    name = "bytes"
+
+    def count(self, text: str) -> int:
+        return len(text.encode())
+
+    def offsets(self, text: str) -> NDArray[np.int64]:
+        ends = np.cumsum([len(char.encode()) for char in text])
+        places = np.searchsorted(ends, np.arange(self.count(text)), side="right")
+        return np.stack([places, places + 1], axis=1)
+
+
+class Quarters(Bytes):
+    """Counts a token for every four characters begun, so that parts have more than the whole."""
+
+    name = "quarters"
+
+    def count(self, text: str) -> int:
+        return -(-len(text) // 4)
+
+    def offsets(self, text: str) -> NDArray[np.int64]:
+        starts = np.arange(0, len(text), 4)
+        return np.stack([starts, np.minimum(starts + 4, len(text))], axis=1)
+
+
+@pytest.mark.parametrize("tokenizer", [Bytes(), Quarters()])
+@pytest.mark.parametrize("piece", ["<note> ", "</memory>", "x" * 30 + " ", "é"])
+def test_nor_is_it_where_tokens_do_not_add_up(tokenizer: Any, piece: str) -> None:
+    chunks = chunk_document("c" * 24, size=8, tokenizer=tokenizer)
+    window = 3_400
+
+    def speak(view: Mapping[str, Any]) -> str:
+        draw = random.Random(f"{view['role']}{view['chunk_index']}{view['turn']}")
+        text = piece * draw.randrange(1, 120)
+        return Read.yes(text) if view["role"] == "reader" else text
+
+    budgets = memory_settings(memory_tokens=300, reply_tokens=900, window=window)
+    loop = play(MemoryLoop("Who?", chunks, settings=budgets), speak)
+    merges = [record for record in loop.calls if record.role == "merger"]
+    assert len(merges) >= 3
+    assert all(record.prompt_tokens + 300 <= window for record in merges)
+
+
+@pytest.mark.parametrize("method", ["pi_mem", "recurrent", "gated"])
+def test_chunks_that_do_not_fit_in_the_window_are_refused_before_the_first_call(
+    method: str,
+) -> None:
+    def first(window: int, **changes: Any) -> Call:
+        chunks = chunk_document("chunk " * 1_000, size=300)
+        budgets = memory_settings(memory_tokens=50, reply_tokens=60, window=window, **changes)
+        return make_workflow(method, "Who?", chunks, settings=budgets).ask()[0]
+
+    with pytest.raises(InvalidSetting, match=r"smaller chunks.* or widen the window") as caught:
+        first(400)
+    needed = int(re.findall(r"takes (\d+)", str(caught.value))[0])
+    call = first(needed)
+    assert WordTokenizer().count(call.prompt) + 50 + call.max_tokens == needed
+    with pytest.raises(InvalidSetting, match=f"takes {needed}"):
+        first(needed - 1)
+    assert first(10, merge="flat").role == call.role
 
 
 def test_an_intermediate_merge_of_nothing_loses_nothing() -> None:
