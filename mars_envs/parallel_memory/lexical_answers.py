@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
-from .lexical_words import WORD, Line, asked_in, content, mentions, shares, stem, stems
+from .lexical_words import (
+    WORD,
+    Line,
+    asked_in,
+    content,
+    mentioned_elsewhere,
+    mentions,
+    shares,
+    stem,
+    stems,
+)
 
 _YES_NO = re.compile(
     r"(?:are|is|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE
@@ -25,6 +36,10 @@ _NUMBER = re.compile(r"\b\d[\d,.]*\d\b|\b\d\b")
 _LATER = re.compile(r"\b(?:young|youngest|younger|later|last|latest|newer|recent|recently)\b")
 _EARLIER = re.compile(r"\b(?:older|oldest|old|earlier|first|earliest)\b")
 _UNKNOWN = "unknown"
+_REACH = 400
+"""Characters before the last question mark in which two choices are looked for."""
+_AROUND = 64
+"""Words of the question on either side of a candidate that count as being near it."""
 
 
 def choose_answer(question: str, lines: Sequence[Line]) -> str:
@@ -32,7 +47,9 @@ def choose_answer(question: str, lines: Sequence[Line]) -> str:
     if not lines:
         return _UNKNOWN
     asked = asked_in(question).strip()
-    choice = _CHOICE.search(asked) or _NAMED_CHOICE.search(asked)
+    # Of single blanks and bounded: the expressions look at the same words again and again.
+    end = " ".join(asked.split())[-_REACH:]
+    choice = _CHOICE.search(end) or _NAMED_CHOICE.search(end)
     if choice is not None:
         return _one_of(asked, choice[1].strip(), choice[2].strip(), lines)
     if _YES_NO.match(asked):
@@ -83,7 +100,11 @@ def _about(name: str, lines: Sequence[Line]) -> list[Line]:
 def _yes_or_no(question: str, lines: Sequence[Line]) -> str:
     """Answer "Are A and B both X?" (what both are said to be) and "... of the same X?"."""
     headings = dict.fromkeys(line.heading for line in lines if mentions(question, line.heading))
-    groups = [[line for line in lines if line.heading == name] for name in headings if name]
+    under: dict[str, list[Line]] = {name: [] for name in headings if name}
+    for line in lines:
+        if line.heading in under:
+            under[line.heading].append(line)
+    groups = list(under.values())
     said = [stems(" ".join(line.text for line in group)) for group in groups]
     if re.search(r"\bsame\b", question):
         names = [
@@ -103,12 +124,7 @@ def _nearest(question: str, lines: Sequence[Line], kind: re.Pattern[str]) -> str
     """
     asked = content(question)
     # A heading that another line leads to is rather a step on the way than the answer.
-    headings = {line.heading for line in lines if line.heading}
-    steps = {
-        heading
-        for heading in headings
-        if any(line.heading != heading and mentions(line.text, heading) for line in lines)
-    }
+    steps = mentioned_elsewhere(lines)
     best, answer = 0.0, _UNKNOWN
     for line, score in zip(lines, shares(question, lines), strict=True):
         words = [(match.start(), stem(match[0])) for match in WORD.finditer(line.text)]
@@ -121,7 +137,9 @@ def _nearest(question: str, lines: Sequence[Line], kind: re.Pattern[str]) -> str
         for at, text in candidates:
             if not content(text) or content(text) <= asked:
                 continue
-            near = sum(1 / (1 + abs(at - other) / 10) for other in known)
+            middle = bisect_left(known, at)
+            around = known[max(0, middle - _AROUND) : middle + _AROUND]
+            near = sum(1 / (1 + abs(at - other) / 10) for other in around)
             value = score + 0.2 * near
             if text in steps:
                 value /= 2

@@ -17,10 +17,12 @@ _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-Z0-9])"
 _ABBREVIATED = re.compile(r"\b(?:[A-Z]|Dr|Mr|Mrs|Ms|St|No|Jr|Sr|vs|Co|Inc|Mt|Ft)\.\s+$")
 _NAMED = re.compile(r"(?<=[\w,;:] )[A-Z]\w+|\b\d{2,}\b")
 _ENDING = re.compile(r"(?:['’]s|ies|es|s|ed|ing|y)$")
-_DETAIL = re.compile(r"\s*\([^()]*\)\s*$")
+_DETAIL = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")
 _REMEMBERED = re.compile(r"\[([^\[\]]+)\]\s+(.+)")
 _NUMBERED = re.compile(r"(?:Document|Passage|Section) \d+(?:/\d+)?:?")
 _HEADING = re.compile(r"(?=.{1,100}$)\S+(?: \S+){0,11}(?<![.!?\"”])")
+_START = re.compile(r"(?<!\w).", re.DOTALL)
+_IN_WORD = re.compile(r"\w")
 _LONGEST = 600
 """Characters of a sentence; what has no sentences is cut here."""
 _STOP_WORDS = """a about above after all also am an and any are as at be became because been before
@@ -114,6 +116,31 @@ def mentions(text: str, heading: str) -> bool:
     if name not in text:
         return False
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+def mentioned_elsewhere(lines: Sequence[Line]) -> set[str]:
+    """Return the headings that a line under another heading (or none) mentions.
+
+    As `mentions` says, but for all at once: at each place where a name may begin, the lengths of
+    the names that begin with its letter are tried, not every name in every line.
+    """
+    named = {heading: _DETAIL.sub("", heading) for heading in {line.heading for line in lines}}
+    lengths: dict[str, set[int]] = {}
+    for name in named.values():
+        if name:
+            lengths.setdefault(name[0], set()).add(len(name))
+    names = set(named.values())
+    sources: dict[str, set[str]] = {}  # the headings, two at most, under which a name stands
+    for line in lines:
+        for match in _START.finditer(line.text):
+            start = match.start()
+            for length in lengths.get(match[0], ()):
+                name = line.text[start : start + length]
+                if name in names and not _IN_WORD.match(line.text, start + length):
+                    found = sources.setdefault(name, set())
+                    if len(found) < 2:
+                        found.add(line.heading)
+    return {heading for heading, name in named.items() if sources.get(name, set()) - {heading}}
 
 
 class Overlap(NamedTuple):

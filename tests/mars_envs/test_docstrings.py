@@ -21,6 +21,8 @@ import pytest
         "mars_envs.parallel_memory.replies",
         "mars_envs.parallel_memory.settings",
         "mars_envs.reading.chunking",
+        "mars_envs.reading.quotes",
+        "mars_envs.terminal",
         "mars_envs.reading.document",
         "mars_envs.reading.ruler_tasks",
         "mars_envs.reading.synthetic.names",

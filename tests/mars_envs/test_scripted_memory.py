@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mars_envs.errors import InvalidSetting
 from mars_envs.judging.answers import score_answer
 from mars_envs.parallel_memory.gated_replies import Update, parse_gated
 from mars_envs.parallel_memory.lexical_answers import choose_answer
-from mars_envs.parallel_memory.lexical_words import Line, lines_of
+from mars_envs.parallel_memory.lexical_words import Line, lines_of, mentioned_elsewhere, mentions
 from mars_envs.parallel_memory.methods import make_workflow
 from mars_envs.parallel_memory.play import play, write_selected
 from mars_envs.parallel_memory.replies import Answer, Read
@@ -390,6 +392,48 @@ def test_answers_are_chosen_by_the_form_of_the_question(
     question: str, memory: list[str], answer: str
 ) -> None:
     assert choose_answer(question, lines_of("\n".join(memory))) == answer
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Is A or " + " " * 100_000 + "x,?", "no"),
+        ("Who is older, " + "Ana " * 100_000 + "?", "unknown"),
+        ("Who is older, " + "or " * 100_000 + "?", "unknown"),
+        ("Which is bigger, Tolu" + " " * 100_000 + "or Sarn?", "Tolu"),
+    ],
+    ids=range(4),
+)
+def test_a_question_is_read_in_linear_time(question: str, answer: str) -> None:
+    """Where each word is tried as the start of a choice, these would take hours."""
+    assert choose_answer(question, lines_of("Tolu lies north. Sarn Oke lies south.")) == answer
+
+
+def test_a_memory_of_any_length_is_searched_once() -> None:
+    """Looking for each heading in each line, or at each word from each, would take hours."""
+    lines = [Line(f"Town {i}", f"The twin of it is Town {i + 1}.") for i in range(20_000)]
+    assert mentioned_elsewhere(lines) == {f"Town {i}" for i in range(1, 20_000)}
+    assert choose_answer("Which town is the twin?", lines).startswith("Town ")
+    assert choose_answer("Who is the twin?", [Line("", "Sarn, twin " * 20_000)]) == "Sarn"
+
+
+@given(
+    st.lists(
+        st.builds(
+            Line,
+            st.sampled_from(["", "Ana", "Ana Bo", "Bo", "Ana (film)", "(x)y", '"Bo"', "Bo (", "c"]),
+            st.text('AnaBo c(x)y"film ', max_size=40),
+        ),
+        max_size=8,
+    )
+)
+def test_headings_that_other_lines_mention_are_found_as_one_by_one(lines: list[Line]) -> None:
+    headings = {line.heading for line in lines if line.heading}
+    assert mentioned_elsewhere(lines) == {
+        heading
+        for heading in headings
+        if any(line.heading != heading and mentions(line.text, heading) for line in lines)
+    }
 
 
 def test_the_lexical_speaker_answers_from_passages_as_from_a_memory() -> None:
