@@ -2,7 +2,8 @@
 
 Calls are posted in rounds. Those of a round are independent of each other and may be told in any
 order; only when all are settled does a workflow go on, and only then are failed ones posted again.
-So ids, prompts and outcome are the same whatever the order.
+So ids, prompts and outcome are the same whatever the order. An episode that ends as `backend_error`
+ends in the middle of a round: which of its other calls have records depends on who was told first.
 """
 
 from __future__ import annotations
@@ -85,6 +86,17 @@ class Sizes:
     selected: int = 0
 
 
+def question_text(question: str) -> str:
+    """Return a question as agents are shown it.
+
+    Raises:
+        InvalidSetting: it is no text.
+    """
+    if not isinstance(question, str):
+        raise InvalidSetting(f"a question is a text (str), got {question!r:.80}")
+    return as_shown(question)
+
+
 class CallLoop(ABC):
     """Base of the workflows.
 
@@ -100,7 +112,7 @@ class CallLoop(ABC):
         needs: the functions that the prompts must have.
 
     Raises:
-        InvalidSetting: prompts that lack a function.
+        InvalidSetting: prompts that lack a function, or a question that is no text.
     """
 
     def __init__(
@@ -112,7 +124,7 @@ class CallLoop(ABC):
         prompts: Any = "prose",
         needs: Sequence[str],
     ) -> None:
-        self.question = as_shown(question)
+        self.question = question_text(question)
         self.chunks = chunks
         self.settings = settings or MemorySettings()
         self.prompts = resolve_prompts(prompts, needs=needs)
@@ -205,7 +217,8 @@ class CallLoop(ABC):
     def tell(self, call_id: int, reply: str) -> None:
         """Say what a call's model replied. Lone surrogates become U+FFFD.
 
-        Calls that were open when the episode ended may still be told; they change nothing.
+        Calls that were open when the episode ended may still be told; they have records, too, and
+        change nothing else.
 
         Raises:
             ProtocolError: no such call is open.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ..errors import InvalidSetting
 from .calls import ChunkedText, Heard, Request
 from .gated_replies import parse_gated
 from .recurrent import RecurrentMemory
@@ -34,7 +35,7 @@ class GatedMemory(RecurrentMemory):
             cannot know; then it is asked and not heeded.
 
     Raises:
-        InvalidSetting: as of `RecurrentMemory`.
+        InvalidSetting: as of `RecurrentMemory`, or `exit_gate` is not True or False.
     """
 
     _prompt = "gated_update"
@@ -49,6 +50,8 @@ class GatedMemory(RecurrentMemory):
         passes: int = 1,
         exit_gate: bool = True,
     ) -> None:
+        if not isinstance(exit_gate, bool):
+            raise InvalidSetting(f"exit_gate is True or False, got {exit_gate!r}")
         self._exit_gate = exit_gate
         self._left_early = False
         super().__init__(question, chunks, settings=settings, prompts=prompts, passes=passes)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidSetting
 from ..reading.chunking import Chunks, chunk_document
+from .calls import question_text
 from .settings import MemorySettings, whole_number
 from .single_pass import SinglePass
 
@@ -47,6 +48,7 @@ class Retrieval(SinglePass):
         piece_tokens: int = 2000,
         top: int = 6,
     ) -> None:
+        question = question_text(question)
         piece_tokens = whole_number("piece_tokens", piece_tokens, 1)
         pieces = chunk_document(chunks.document, size=piece_tokens, tokenizer=chunks.tokenizer)
         scores = bm25(question, pieces)

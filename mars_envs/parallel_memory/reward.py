@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, get_args
 
 from ..errors import InvalidSetting
@@ -51,10 +52,14 @@ class RewardSettings:
                     f"{name} is one of {get_args(choices)}, got {getattr(self, name)!r}"
                 )
         resolve_match(self.match)
-        if not (0 <= self.weight < math.inf):
-            raise InvalidSetting(f"weight must be at least 0 and finite, got {self.weight}")
-        if self.max_cost is not None and not self.max_cost > 0:
-            raise InvalidSetting(f"max_cost must be above 0, got {self.max_cost}")
+        if not (_is_number(self.weight) and 0 <= self.weight < math.inf):
+            raise InvalidSetting(
+                f"weight must be a number of at least 0 and finite, got {self.weight!r}"
+            )
+        if self.max_cost is not None and not (_is_number(self.max_cost) and self.max_cost > 0):
+            raise InvalidSetting(
+                f"max_cost must be a number above 0, or None, got {self.max_cost!r}"
+            )
         if self.turn_bonus == "cost" and self.cost_unit == "tokens" and self.max_cost is None:
             raise InvalidSetting(
                 'turn_bonus="cost" with cost_unit="tokens" needs max_cost: the tokens at which '
@@ -80,6 +85,10 @@ class Reward:
     def total(self) -> float:
         """The reward of the episode."""
         return self.answer + self.turns
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def episode_reward(

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import InvalidSetting
 from ..reading.chunking import Chunks, chunk_document
-from .calls import CallLoop, Request, Sizes
+from .calls import CallLoop, Request, Sizes, question_text
 from .prompts import DirectView, resolve_prompts
 from .settings import MemorySettings
 from .workflow import Call, Note, TurnRecord
@@ -128,6 +128,7 @@ class Direct(SinglePass):
         prompts: Any = "prose",
         context_tokens: int | None = None,
     ) -> None:
+        question = question_text(question)
         settings = settings or MemorySettings()
         if context_tokens is None and settings.window is not None:
             view = DirectView(question=question, passages=("", ""), labels=("1/2", "2/2"))

@@ -610,3 +610,24 @@ def test_methods_are_known_by_name_and_options_are_checked() -> None:
         make_workflow("retrieval", "Which?", letters(), top=True)
     with pytest.raises(InvalidSetting, match="at least 1, got 0"):
         make_workflow("direct", "Which?", letters(), context_tokens=0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("question", [None, 5, b"Who?", ["Who?"]])
+def test_a_question_is_a_text(method: str, question: Any) -> None:
+    with pytest.raises(InvalidSetting, match=r"a question is a text \(str\)"):
+        make_workflow(method, question, letters())
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        *(("recurrent", {"passes": value}) for value in (1.5, "2", True, 0, None)),
+        *(("gated", {"exit_gate": value}) for value in ("no", 1, None)),
+        *(("retrieval", {"top": value}) for value in (2.5, "3", 0)),
+        *(("retrieval", {"piece_tokens": value}) for value in (2.5, "3", 0)),
+    ],
+)
+def test_options_of_another_kind_are_refused(method: str, options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidSetting, match=next(iter(options))):
+        make_workflow(method, "Which?", letters(), **options)

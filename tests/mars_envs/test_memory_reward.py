@@ -178,9 +178,9 @@ def test_nothing_is_scored_where_the_model_could_not_be_reached() -> None:
     [
         ({"turn_bonus": "early"}, "turn_bonus is one of"),
         ({"match": "em"}, "unknown match 'em'"),
-        ({"weight": -0.1}, "weight must be at least 0"),
-        ({"weight": float("nan")}, "weight must be at least 0"),
-        ({"max_cost": 0}, "max_cost must be above 0"),
+        ({"weight": -0.1}, "weight must be a number of at least 0"),
+        ({"weight": float("nan")}, "weight must be a number of at least 0"),
+        ({"max_cost": 0}, "max_cost must be a number above 0"),
         ({"turn_bonus": "cost", "cost_unit": "tokens"}, "needs max_cost"),
         ({"bonus": "paper"}, r"unknown reward settings \['bonus'\]"),
     ],
@@ -193,3 +193,10 @@ def test_settings_that_cannot_work_are_refused(changes: dict[str, Any], message:
 def test_the_defaults_are_those_of_the_design() -> None:
     settings = RewardSettings()
     assert (settings.match, settings.turn_bonus, settings.weight) == ("squad_em", "grounded", 0.2)
+
+
+@pytest.mark.parametrize("name", ["weight", "max_cost"])
+@pytest.mark.parametrize("value", ["x", True, float("nan"), [1.0], -1.0])
+def test_what_is_no_number_is_no_weight(name: str, value: Any) -> None:
+    with pytest.raises(InvalidSetting, match=f"{name} must be a number"):
+        RewardSettings(**{name: value})
