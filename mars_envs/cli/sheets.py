@@ -22,16 +22,18 @@ class Sheet:
     note: str = ""
 
     def to_rich(self) -> Table:
-        """Return it for the console."""
+        """Return it for the console; where that is narrow, cells take several lines."""
         table = Table(
             title=self.title,
             caption=self.note or None,
             box=box.SIMPLE_HEAD,
             title_justify="left",
             caption_justify="left",
+            collapse_padding=True,
+            pad_edge=False,
         )
         for index, column in enumerate(self.columns):
-            table.add_column(column, justify="right" if index else "left", no_wrap=bool(index))
+            table.add_column(column, justify="right" if index else "left", overflow="fold")
         for row in self.rows:
             table.add_row(*row)
         return table

@@ -1,5 +1,5 @@
-"""The cost simulator: against closed forms, a cache that holds every block, and the specification's
-worked figures (specification §5, checklist item 9)."""
+"""The cost simulator: against closed forms, a cache that holds every block, and figures that were
+worked out by hand."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ from mars_envs.reading.chunking import chunk_document
 from mars_envs.reading.synthetic import synthetic_tasks
 from mars_envs.reading.tokenizers import WordTokenizer
 
-# Specification §5.1: n = 720, c = 5K, 40K tok/s, 12 ms, d_m = 300, T = 2; one in fifty says yes.
+# The worked example of docs/pi-mem.md: n = 720, c = 5K, 40K tok/s, 12 ms, d_m = 300, T = 2; one in
+# fifty says yes.
 EXAMPLE = Reading(chunks=720, chunk_tokens=5_000, yes=(14, 0))
 ALONE = Machine(prefill_rate=40_000, decode_seconds=((1, 0.012),), slots=1)
 SLOW_TOGETHER = ((1, 0.01), (8, 0.03))

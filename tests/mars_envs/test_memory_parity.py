@@ -1,7 +1,7 @@
 """A hand-driven episode under `reference` ends as the released workflow is documented to.
 
-Every branch of the specification's §1.2 to §1.7 is a row: what the models say, and what must come
-of it. The values are the specification's, worked out by hand.
+Every branch of the method is a row: what the models say, and what must come of it. The values are
+worked out by hand.
 """
 
 from __future__ import annotations

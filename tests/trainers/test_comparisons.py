@@ -23,7 +23,7 @@ def outcomes(gained: int, lost: int, both: int = 0, neither: int = 0) -> tuple[l
 
 @pytest.mark.parametrize(
     ("gained", "lost", "p_value"),
-    # 5 to 0 and 9 to 4: what a net gain of five tasks is worth (spec of PI-Mem, §4.3).
+    # 5 to 0 and 9 to 4: what a net gain of five tasks is worth (worked out by hand).
     [(5, 0, 0.0625), (9, 4, 0.2668), (0, 0, 1.0), (1, 0, 1.0), (10, 0, 2 / 2**10), (3, 3, 1.0)],
 )
 def test_only_tasks_that_changed_sides_count(gained: int, lost: int, p_value: float) -> None:

@@ -312,7 +312,7 @@ def test_lost_nodes_break_the_path() -> None:
 
 
 def test_episodes_are_compared_within_their_group() -> None:
-    # The trajectory of the specification of PI-Mem, §9: 1.1, 1.0, 0, 1.2.
+    # The worked example of docs/pi-mem.md: 1.1, 1.0, 0, 1.2.
     settings = CreditSettings(group="episodes", estimator="mean")
     rewards, groups = [1.1, 1.0, 0.0, 1.2, 5.0], ["q"] * 4 + ["alone"]
     credit = episode_credit(rewards, groups=groups, settings=settings)
