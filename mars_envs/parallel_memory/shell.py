@@ -28,7 +28,7 @@ from ..shell import EpisodeEnd, Shell, whole_limit
 from ..spaces import TEXT_LIMIT, UnicodeText
 from ..stopwatch import Stopwatch
 from .drawing import memory_to_image
-from .episode import Episode, Outcome
+from .episode import Episode, LastCall, Outcome
 from .infos import REQUEST_FIELDS, Info, Score, call_facts, episode_facts, request_facts
 from .observations import (
     Observation,
@@ -124,6 +124,9 @@ class MemoryShell(Shell):
         self._score = Score()
         self._made: Episode | None = None
         self._shown: _Shown | None = None
+        # What infos are copied from: of each agent, by its last call, as if nothing were asked.
+        self._drafts: dict[str, tuple[LastCall | None, Info]] = {}
+        self._shared: Info = {}
 
     # What can be looked at ------------------------------------------------------------------------
 
@@ -210,7 +213,7 @@ class MemoryShell(Shell):
         ending = Ending(episode.stop_reason)
         self._index, self._log, self._made, self._watch = index, [({}, k)], episode, watch
         self._cycles, self._score, self._ending = 0, Score(), ending
-        self._shown = _show(episode, ending)
+        self._shown, self._drafts = _show(episode, ending), {}
         self.agents = episode.agents
 
     def _new_episode(self, index: int) -> Episode:
@@ -267,14 +270,25 @@ class MemoryShell(Shell):
         """Return every agent's info, made afresh."""
         episode, asked, cut = self._episode, self._asked(), self._look.cut
         shared = episode_facts(episode, self._score, self._ending.reason)
-        return {
-            agent: {
-                **request_facts(asked.get(agent), truncated=agent in cut),
-                **call_facts(episode.last.get(agent), episode.tally),
-                **shared,
-            }
-            for agent in self.agents
-        }
+        # Of a thousand agents, one has another last call after a call of the AEC form, and of the
+        # facts that all share few change. Drafts that follow along make a copy cheap.
+        changed = {key: value for key, value in shared.items() if self._shared.get(key) != value}
+        self._shared = {}  # so that after an interruption all of them count as changed
+        infos = {}
+        for agent in self.agents:
+            last = episode.last.get(agent)
+            draft = self._drafts.get(agent)
+            if draft is None or draft[0] is not last:
+                call = call_facts(last, episode.tally)
+                draft = last, {**request_facts(None, truncated=False), **call, **shared}
+                self._drafts[agent] = draft
+            else:
+                draft[1].update(changed)
+            infos[agent] = draft[1].copy()
+        self._shared = shared
+        for agent, asked_call in asked.items():
+            infos[agent].update(request_facts(asked_call, truncated=agent in cut))
+        return infos
 
     def _observation(self, agent: str) -> Observation:
         """Return what an agent sees, made afresh."""
@@ -287,7 +301,7 @@ class MemoryShell(Shell):
 
     def __getstate__(self) -> dict[str, Any]:
         # The log says it all; a workflow may hold a document.
-        return {**self.__dict__, "_made": None, "_shown": None}
+        return {**self.__dict__, "_made": None, "_shown": None, "_drafts": {}}
 
 
 def _show(episode: Episode, ending: Ending) -> _Shown:

@@ -430,6 +430,7 @@ def test_other_input_that_cannot_be_is_refused() -> None:
         parallel_latency(HIT, ALONE, cached=(2,))
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn_and_its_table_printed(
     repo_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 from collections.abc import Callable, Mapping
@@ -28,12 +29,18 @@ from mars_envs import (
     single_pass_v0,
 )
 from mars_envs.errors import InvalidSetting
+from mars_envs.parallel_memory.infos import (
+    INFO_FIELDS,
+    call_facts,
+    episode_facts,
+    request_facts,
+)
 from mars_envs.parallel_memory.methods import make_workflow
 from mars_envs.parallel_memory.play import play
 from mars_envs.parallel_memory.replies import Answer, Read
 from mars_envs.parallel_memory.scripted import oracle
 from mars_envs.reading.chunking import chunk_document
-from mars_envs.testing import check_memory, check_text_gym, odd_reader
+from mars_envs.testing import check_memory, check_text_gym, odd_reader, stub_reading_tasks
 
 STUBS: dict[str, Any] = {
     "tasks": "mars_envs.testing:stub_reading_tasks",
@@ -90,11 +97,11 @@ def test_pettingzoo_s_tests_pass(module: Any, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        (
+        slow(
             TurnBasedMemoryEnv,
             {"readers": 4, "window": 60, "memory_tokens": 8, "reply_tokens": 24, "mergers": 2},
         ),
-        slow(TurnBasedMemoryEnv, {"max_calls": 9}),
+        (TurnBasedMemoryEnv, {"max_calls": 9}),
         slow(RecurrentMemoryEnv, {"passes": 2}),
         slow(ParallelRecurrentMemoryEnv, {}),
         slow(RecurrentMemoryEnv, {"gates": True}),
@@ -121,6 +128,27 @@ def test_every_view_passes_both_checkers(name: str) -> None:
 def test_a_turn_based_environment_can_become_a_parallel_one() -> None:
     env = turn_based_aec_to_parallel(TurnBasedMemoryEnv(**STUBS, readers=6))
     parallel_api_test(env, num_cycles=30)
+
+
+def test_infos_say_what_the_facts_say_whatever_became_of_those_before() -> None:
+    tasks = [*stub_reading_tasks(1, chunks=3), *stub_reading_tasks(1, chunks=6)]
+    tasks[1] = dataclasses.replace(tasks[1], task_id="longer")
+    env = TurnBasedMemoryEnv(tasks=tasks, chunk_tokens=9, readers=5)
+    for index in (1, 0, 1):
+        env.reset(seed=0, options={"task": tasks[index].task_id})
+        while True:
+            episode, asked = env._episode, env._asked()
+            for agent in env.agents:
+                assert env.infos[agent] == {
+                    **request_facts(asked.get(agent), truncated=False),
+                    **call_facts(episode.last.get(agent), episode.tally),
+                    **episode_facts(episode, env._score, env._ending.reason),
+                }
+                assert tuple(env.infos[agent]) == tuple(INFO_FIELDS)
+                env.infos[agent].clear()  # whoever changes an info changes nothing else
+            if not asked:
+                break
+            env.step(odd(env.observe(env.agent_selection)))
 
 
 # Call by call ---------------------------------------------------------------------------------

@@ -99,6 +99,7 @@ def test_a_question_without_an_answer_in_the_document_ends_in_one_turn() -> None
         assert (info["reward_answer"], info["reward_turns"]) == (1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_fifty_megabytes_on_a_single_line_are_read_without_a_copy() -> None:
     line = "x" * 49_999_000 + " the colour is red " + "y" * 981
     env = ParallelMemoryEnv(tasks=[task(line)], readers=8)
@@ -209,6 +210,7 @@ def test_a_single_turn_merges_and_pays_no_turn_bonus(bonus: str) -> None:
     assert (info["reward_answer"], info["reward_turns"]) == (1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_a_document_in_too_many_pieces_is_refused_with_the_way_out() -> None:
     env = ParallelMemoryEnv(tasks=[task("a " * 70_000)], chunk_tokens=1)
     with pytest.raises(InvalidTask, match=r"has 70000 chunks, .* make them larger with chunk_tok"):
