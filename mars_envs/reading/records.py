@@ -183,7 +183,8 @@ def _document(record: Record, pools: Pools) -> Document:
 
 def _below(record: Record, field: str) -> Path:
     """Return the path that a field names, which a record may not choose freely."""
-    folder = Path(record.file).absolute().parent
+    # Resolved, since the record's file may be named by a path with `..` or by way of a link.
+    folder = Path(record.file).parent.resolve()
     name = record.filled(field)
     path = Path(os.path.normpath(folder / name))
     if not path.is_relative_to(folder):

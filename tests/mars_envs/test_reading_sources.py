@@ -319,6 +319,23 @@ def test_a_document_may_stay_in_a_file_or_be_made_of_a_pool(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    "way", ["../data/tasks.jsonl", "link/tasks.jsonl", "link/../data/tasks.jsonl"]
+)
+def test_a_document_in_a_file_is_found_by_any_path_to_its_record(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("data", "here"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "here" / "link").symlink_to(tmp_path / "data")
+    write(tmp_path / "data" / "tasks.jsonl", own(document={"file": "1.txt"}))
+    (tmp_path / "data" / "1.txt").write_text("Ghent is old.", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "here")
+    for path in (way, str(tmp_path / "here" / way)):
+        (task,) = load_reading_tasks(path)
+        assert text_of(task) == "Ghent is old."
+
+
+@pytest.mark.parametrize(
     ("record", "message"),
     [
         (own(extra=1), r"field `extra`: expected one of answers, .*got 1"),
