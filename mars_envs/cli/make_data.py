@@ -76,13 +76,13 @@ def _tasks(config: MakeReadingConfig) -> tuple[Sequence[ReadingTask], dict[str, 
         tasks = load_reading_tasks(source, **options)
     except (TypeError, ValueError) as error:
         raise InvalidSetting(str(error)) from error
+    if config.check and config.family not in FAMILIES:
+        raise InvalidSetting("--check is for synthetic families, which have a solver")
     identity = {"family": config.family, **options}
     if isinstance(tasks, SyntheticTasks):
         # Another version of the grammar writes other texts: they are not to be mixed.
         identity["sample"] = tasks.recipe.sample(_SAMPLE).document.digest
     else:
-        if config.check:
-            raise InvalidSetting("--check is for synthetic families, which have a solver")
         for name in ("source", "pool"):
             path = getattr(config, name)
             if path is not None:
