@@ -32,7 +32,7 @@ class ReadingTask:
     """A question about a long document.
 
     Raises:
-        InvalidTask: no id, no question or no answer.
+        InvalidTask: no id, no question or no answer, or something that is no document.
     """
 
     task_id: str
@@ -57,5 +57,24 @@ class ReadingTask:
             raise InvalidTask("a reading task needs a task_id that is not empty")
         if not self.question.strip():
             raise InvalidTask(f"{self.task_id}: the question is empty")
+        if not (hasattr(self.document, "read") and hasattr(self.document, "__len__")):
+            raise InvalidTask(
+                f"{self.task_id}: a document has `read` and a length, got a "
+                f"{type(self.document).__name__}: {self.document!r:.80}; "
+                "wrap a text in TextDocument"
+            )
         if not self.answers:
             raise InvalidTask(f"{self.task_id}: it has no accepted answer; give at least one")
+        _check_texts(self.task_id, "answers", self.answers)
+        _check_texts(self.task_id, "choices", self.choices)
+
+
+def _check_texts(task_id: str, name: str, value: object) -> None:
+    """Refuse what is no tuple of texts: a text alone would be one entry for each letter."""
+    if isinstance(value, tuple) and all(isinstance(entry, str) for entry in value):
+        return
+    example = (value,) if isinstance(value, str) else ("Ghent", "Gent")
+    raise InvalidTask(
+        f"{task_id}: {name} are a tuple of texts, e.g. {example!r:.80}, got a "
+        f"{type(value).__name__}: {value!r:.80}"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections import Counter
@@ -487,6 +488,27 @@ def test_sources_that_cannot_be_used_are_refused(
 def test_an_option_that_there_is_not_is_refused() -> None:
     with pytest.raises(TypeError, match="load_reading_tasks has no option 'size'; it has format"):
         load_reading_tasks("a.jsonl", size=3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"answers": "Ghent"},
+            r"answers are a tuple of texts, e.g. \('Ghent',\), got a str: 'Ghent'",
+        ),
+        ({"answers": ["Ghent"]}, "answers are a tuple of texts, .*got a list"),
+        ({"answers": ("Ghent", 3)}, "answers are a tuple of texts, .*got a tuple"),
+        ({"choices": "AB"}, "choices are a tuple of texts, .*got a str: 'AB'"),
+        ({"document": ...}, "a document has `read` and a length, got a ellipsis: Ellipsis; wrap"),
+        ({"document": "text"}, "a document .*got a str: 'text'; wrap a text in TextDocument"),
+    ],
+)
+def test_a_task_whose_fields_mean_something_else_is_refused(
+    change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidTask, match=f"t/1: {message}"):
+        dataclasses.replace(full(), **change)
 
 
 # Evidence
