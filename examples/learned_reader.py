@@ -101,12 +101,15 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--items", type=int, help="held-out questions of a family")
     parser.add_argument("--families", nargs="+", help="synthetic families")
     parser.add_argument("--lengths", nargs="+", type=int, help="chunks of the documents played")
+    parser.add_argument(
+        "--budgets", nargs="+", type=int, help="more memory budgets, at the longest of the lengths"
+    )
     parser.add_argument("--steps", type=int, help="training steps")
     parser.add_argument("--out", type=Path, help="(runs/learned_reader or, with --full, …-full)")
     options = parser.parse_args(arguments)
     given = {
         name: tuple(value) if isinstance(value, list) else value
-        for name in ("items", "families", "lengths", "steps")
+        for name in ("items", "families", "lengths", "budgets", "steps")
         if (value := getattr(options, name)) is not None
     }
     plan = replace(FULL if options.full else LOOK, **given)
@@ -125,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         )
     found = as_data(plan, results, facts)
     (out / "results.json").write_text(json.dumps(found, indent=1) + "\n")
-    draw(plan, results, out / "learned_reader.png")
+    draw(plan, results, ceilings, out / "learned_reader.png")
     console.print(f"wrote {out}/results.json and {out}/learned_reader.png")
     return found
 

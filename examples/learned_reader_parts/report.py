@@ -19,7 +19,7 @@ from .trials import Trial, yes_rates
 
 Results = Mapping[Cell, Sequence[Sequence[Trial]]]
 """Of each cell, the trials of each training; the items are those of every other cell."""
-_COLOURS = {"pi_mem": "C0", "recurrent": "C3", "recurrent, 3 passes": "C1"}
+_COLOURS = dict(zip(METHODS, ("C0", "C3", "C1"), strict=True))
 
 
 def nested_estimate(values: ArrayLike, *, resamples: int = 4999, seed: int = 0) -> Estimate:
@@ -141,8 +141,8 @@ def as_data(plan: Plan, results: Results, facts: Sequence[Mapping[str, Any]]) ->
     return {"training": list(facts), "cells": rows}
 
 
-def draw(plan: Plan, results: Results, path: Path) -> None:
-    """Draw accuracy over length, a panel for each family."""
+def draw(plan: Plan, results: Results, ceilings: Results, path: Path) -> None:
+    """Draw accuracy over length, a panel for each family; what the oracle reaches is dashed."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -154,12 +154,17 @@ def draw(plan: Plan, results: Results, path: Path) -> None:
     for family, axis in zip(plan.families, np.atleast_1d(axes), strict=True):
         for method in METHODS:
             line = [
-                (cell.length, accuracy(runs), correct(runs).mean(1))
+                (
+                    cell.length,
+                    accuracy(runs),
+                    correct(runs).mean(1),
+                    correct(ceilings[cell]).mean(),
+                )
                 for cell, runs in results.items()
                 if (cell.family, cell.method) == (family, method)
                 and cell.memory_tokens == plan.memory_tokens
             ]
-            lengths, figures, by_seed = zip(*line, strict=True)
+            lengths, figures, by_seed, oracle = zip(*line, strict=True)
             colour = _COLOURS[method]
             axis.plot(lengths, [one.mean for one in figures], "o-", color=colour, label=method)
             axis.fill_between(
@@ -170,11 +175,12 @@ def draw(plan: Plan, results: Results, path: Path) -> None:
                 alpha=0.15,
             )
             axis.plot(lengths, by_seed, ".", color=colour, alpha=0.4, ms=4)
+            axis.plot(lengths, oracle, "--", color=colour, lw=1)
         axis.axvspan(lengths[0], max(plan.trained_on), color="grey", alpha=0.1)
         axis.set_xscale("log", base=2)
         axis.set_xticks(lengths, [str(length) for length in lengths])
         axis.set(
-            title=f"{family} (grey: lengths of training)",
+            title=f"{family} (grey: lengths of training; dashed: oracle)",
             xlabel=f"chunks of {plan.chunk_tokens} tokens",
             ylabel="exact match, held-out names",
             ylim=(-0.03, 1.03),

@@ -207,6 +207,8 @@ def try_cell(
 class Store:
     """Results on disk: what is there is not done again, as long as the plan is the same.
 
+    Lengths and budgets may be added later: they only say which cells there are.
+
     Raises:
         SystemExit: the folder holds results of another plan.
     """
@@ -216,7 +218,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         told = json.loads(json.dumps(asdict(plan)))
         if (path := folder / "plan.json").exists():
-            if json.loads(path.read_text()) != told:
+            if _fixed(json.loads(path.read_text())) != _fixed(told):
                 raise SystemExit(f"{folder} holds results of another plan; give another --out")
         else:
             _write(path, told)
@@ -244,6 +246,10 @@ class Store:
         model = new_reader(seed=0, **saved["shape"])
         model.load_state_dict(saved["weights"])
         return Learned(model, Vocabulary(saved["words"])), saved["facts"]
+
+
+def _fixed(plan: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in plan.items() if name not in ("lengths", "budgets")}
 
 
 def _write(path: Path, content: Any) -> None:

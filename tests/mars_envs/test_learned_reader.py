@@ -8,7 +8,7 @@ import math
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -296,6 +296,7 @@ def test_results_of_another_plan_are_not_mixed_in(
     example: ModuleType, parts: Any, tmp_path: Path
 ) -> None:
     parts.study.Store(tmp_path, example.LOOK)
+    parts.study.Store(tmp_path, replace(example.LOOK, lengths=(128,)))  # more cells, no other plan
     with pytest.raises(SystemExit, match="another plan"):
         parts.study.Store(tmp_path, example.FULL)
     assert asdict(example.FULL) == asdict(parts.study.Plan(**asdict(example.FULL)))
