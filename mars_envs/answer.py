@@ -79,7 +79,7 @@ def answer(
     preset: str = "default",
     concurrency: int = 8,
     delay_s: float = 0.5,
-    failures: tuple[type[Exception], ...] = (Exception,),
+    failures: tuple[type[Exception], ...] | None = None,
     progress: Callable[[Progress], None] | None = None,
     **settings: Any,
 ) -> Reading:
@@ -106,6 +106,9 @@ def answer(
         concurrency: calls in flight at most.
         delay_s: before a call is asked again; doubled each time, at most half a minute.
         failures: exceptions of the generator that mean that no reply will come. Others end it all.
+            None: all but those of a bug (`NameError`, `TypeError`, `AttributeError`, ...; see
+            `mars_envs.generators.PROGRAMMING_ERRORS`). To ask again after these, too, say
+            `(Exception,)`.
         progress: called after every call, in the caller's thread.
         settings: fields of `MemorySettings`, e.g. `max_turns=5`.
 

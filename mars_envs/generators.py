@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from .errors import InvalidSetting
 
@@ -20,8 +20,37 @@ TextGenerator = Callable[..., str | Awaitable[str]]
 """From a prompt to a text, or to something to await that gives one. If it takes a keyword
 `max_tokens`, it is told how long the text should be at most."""
 
+PROGRAMMING_ERRORS: Final = (
+    AttributeError,
+    ImportError,
+    NameError,
+    NotImplementedError,
+    SyntaxError,
+    TypeError,
+)
+"""What a generator raises where it has a bug: asking again costs time and mends nothing."""
+
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+
+
+def may_come_again(error: BaseException, failures: tuple[type[Exception], ...] | None) -> bool:
+    """Whether a call that raised is a failed one, worth another try, and no end of everything.
+
+    Args:
+        error: what was raised.
+        failures: exceptions that are failures; None: all but `PROGRAMMING_ERRORS`. `InvalidSetting`
+            never is one.
+
+    Example:
+        >>> may_come_again(ConnectionError(), None), may_come_again(NameError(), None)
+        (True, False)
+    """
+    if isinstance(error, InvalidSetting):
+        return False
+    if failures is None:
+        return isinstance(error, Exception) and not isinstance(error, PROGRAMMING_ERRORS)
+    return isinstance(error, failures)
 
 
 class _Closing:

@@ -10,7 +10,7 @@ from numbers import Real
 from typing import Any
 
 from ..errors import InvalidSetting, ProtocolError
-from ..generators import Workers
+from ..generators import Workers, may_come_again
 from .settings import whole_number
 from .workflow import Call, Phase, TurnRecord, Workflow
 
@@ -41,7 +41,7 @@ def drive(
     *,
     concurrency: int = 8,
     delay_s: float = 0.5,
-    failures: tuple[type[Exception], ...] = (Exception,),
+    failures: tuple[type[Exception], ...] | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[Exception]:
     """Drive a workflow to its end; the outcome is that of one call at a time.
@@ -52,7 +52,7 @@ def drive(
         concurrency: calls in flight at most.
         delay_s: pause before a call is asked again; doubled each time, up to `LONGEST_DELAY_S`.
         failures: exceptions that mean that no reply will come. Others end it all, and so does
-            `InvalidSetting`.
+            `InvalidSetting`. None: all but `mars_envs.generators.PROGRAMMING_ERRORS`.
         progress: called after every call, in the caller's thread.
 
     Returns:
@@ -83,7 +83,7 @@ def drive(
             call, result = workers.take()
             if isinstance(result, str):
                 workflow.tell(call.id, result)
-            elif isinstance(result, failures) and not isinstance(result, InvalidSetting):
+            elif isinstance(result, Exception) and may_come_again(result, failures):
                 causes.append(result)
                 workflow.fail(call.id, f"{type(result).__name__}: {result}")
             elif isinstance(result, BaseException):
@@ -100,8 +100,9 @@ def _check(concurrency: Any, delay_s: Any, failures: Any, progress: Any) -> None
     number = isinstance(delay_s, Real) and not isinstance(delay_s, bool)
     if not (number and 0 <= delay_s < math.inf):
         raise InvalidSetting(f"delay_s is a number of seconds of at least 0, got {delay_s!r}")
-    if not isinstance(failures, tuple) or not all(
-        isinstance(kind, type) and issubclass(kind, Exception) for kind in failures
+    if failures is not None and not (
+        isinstance(failures, tuple)
+        and all(isinstance(kind, type) and issubclass(kind, Exception) for kind in failures)
     ):
         raise InvalidSetting(
             f"failures is a tuple of exceptions, e.g. (TimeoutError, OSError), got {failures!r}"

@@ -16,7 +16,7 @@ from threading import Event
 from typing import Any, Literal, TypeVar, get_args
 
 from ..errors import InvalidSetting, MarsEnvsError
-from ..generators import Generator, TextGenerator, Workers
+from ..generators import Generator, TextGenerator, Workers, may_come_again
 from ..judging.answers import MATCHES, normalize_answer, sub_em
 from ..parallel_memory.drive import LONGEST_DELAY_S
 from ..parallel_memory.prompts import ClosedBookView, resolve_prompts
@@ -83,7 +83,7 @@ def closed_book_filter(
     concurrency: int = 8,
     retries: int = 2,
     delay_s: float = 0.5,
-    failures: tuple[type[Exception], ...] = (Exception,),
+    failures: tuple[type[Exception], ...] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ClosedBook:
     r"""Ask for every question without its document, and sort the tasks by whether anyone knows.
@@ -102,7 +102,8 @@ def closed_book_filter(
         concurrency: calls in flight at most.
         retries: how often a failed call is made again.
         delay_s: before that; doubled each time, at most half a minute.
-        failures: exceptions that mean that no reply will come. Others end it all.
+        failures: exceptions that mean that no reply will come. Others end it all. None: all but
+            `mars_envs.generators.PROGRAMMING_ERRORS`.
         progress: called with the number of replies so far, after each one.
 
     Raises:
@@ -178,16 +179,16 @@ class _Patience:
 
     retries: int
     delay_s: float
-    failures: tuple[type[Exception], ...]
+    failures: tuple[type[Exception], ...] | None
 
     def reply(self, call: Callable[[], str], stopping: Event) -> str:
         """Make a call until it succeeds or may not be made again."""
         for attempt in range(self.retries):
             try:
                 return call()
-            except InvalidSetting:
-                raise
-            except self.failures:
+            except Exception as error:
+                if not may_come_again(error, self.failures):
+                    raise
                 stopping.wait(min(LONGEST_DELAY_S, self.delay_s * 2**attempt))
         return call()
 
@@ -203,8 +204,9 @@ def _in_flight(
             if not workers.open:
                 return
             key, result = workers.take()
-            refused = isinstance(result, InvalidSetting)
-            if isinstance(result, str) or (isinstance(result, patience.failures) and not refused):
+            if isinstance(result, str) or (
+                isinstance(result, Exception) and may_come_again(result, patience.failures)
+            ):
                 yield key, result
             elif isinstance(result, BaseException):
                 raise result

@@ -215,6 +215,26 @@ def test_errors_that_are_no_failures_end_it_at_once() -> None:
         ask(generate=lambda prompt: None)  # type: ignore[arg-type, return-value]
 
 
+def test_a_bug_in_a_generator_ends_it_at_once_unless_it_is_named_a_failure() -> None:
+    calls = []
+
+    def broken(prompt: str) -> str:
+        calls.append(prompt)
+        raise NameError("name 'prmopt' is not defined")
+
+    async def outdated(prompt: str) -> str:
+        calls.append(prompt)
+        raise AttributeError("the client has no such method")
+
+    for bug, kind in [(broken, NameError), (outdated, AttributeError)]:
+        calls.clear()
+        with pytest.raises(kind):
+            ask(generate=bug, concurrency=1)
+        assert len(calls) == 1
+    with pytest.raises(AnswerFailed, match="NameError"):
+        ask(generate=broken, failures=(Exception,))
+
+
 def test_a_document_without_text_is_answered_from_nothing() -> None:
     for text in ("", "  \n "):
         reading = answer("Who?", text, generate=shout)

@@ -144,10 +144,15 @@ def test_without_any_reply_there_is_an_error_and_no_verdict() -> None:
     def down(prompt: str) -> str:
         raise ConnectionError("refused")
 
+    def broken(prompt: str) -> str:
+        raise TypeError("a bug")
+
     with pytest.raises(ClosedBookFailed, match=r"not one of 8 replies came.*refused"):
         closed_book_filter(TASKS, generate=down, retries=0)
     with pytest.raises(ConnectionError):
         closed_book_filter(TASKS, generate=down, retries=0, failures=(TimeoutError,))
+    with pytest.raises(TypeError, match="bug"):
+        closed_book_filter(TASKS, generate=broken)
     nothing = closed_book_filter([], generate=down)
     assert (nothing.kept, nothing.accuracy) == ((), None)
 
