@@ -15,7 +15,7 @@ from rich.progress import TaskID
 from rich.table import Table
 from rich.text import Text
 
-from ..answer import AnswerFailed, Progress, Reading, answer
+from ..answer import AnswerFailed, Finding, Progress, Reading, answer
 from ..errors import InvalidSetting
 from ..judging.answers import score_answer
 from ..parallel_memory.workflow import Phase
@@ -23,6 +23,7 @@ from ..reading.document import Document, TextDocument
 from ..reading.file_document import decoded
 from ..reading.files import open_document
 from ..reading.load import load_reading_tasks
+from ..reading.quotes import LEAST_LETTERS
 from ..reading.task import ReadingTask
 from ..terminal import printable, printable_json
 from .console import console, progress
@@ -202,11 +203,15 @@ def _print(reading: Reading, task: ReadingTask | None, config: ReadConfig, out: 
 def _evidence(reading: Reading) -> Table:
     table = Table("turn", "chunk", "characters", "where", "evidence", title="evidence")
     for finding in reading.evidence[:_SHOWN]:
+        read_in = str(finding.turn), f"{finding.chunk + 1}/{reading.n_chunks}"
+        if finding.text and not finding.quotes:
+            # The chunk's place would look like that of a quote, which it is not.
+            table.add_row(*read_in, "-", "-", Text.assemble(_doubt(finding), _short(finding.text)))
+            continue
         # What is quoted word for word is shown as the document has it, with its own place.
         for one in finding.quotes or (finding,):
             table.add_row(
-                str(finding.turn),
-                f"{finding.chunk + 1}/{reading.n_chunks}",
+                *read_in,
                 f"{one.start}-{one.end}",
                 Text(_short(", ".join(one.parts))),
                 Text(_short(one.text)),
@@ -214,6 +219,13 @@ def _evidence(reading: Reading) -> Table:
     if len(reading.evidence) > _SHOWN:
         table.caption = f"and {len(reading.evidence) - _SHOWN} more; --json has all"
     return table
+
+
+def _doubt(finding: Finding) -> tuple[str, str]:
+    """Say, with a style, why a note without a quote has no place."""
+    looked_for = sum(map(len, finding.text.split())) >= LEAST_LETTERS
+    why = "not in the chunk word for word" if looked_for else "too short to look for"
+    return f"[{why}] ", "yellow"
 
 
 def _shown(text: str) -> str:

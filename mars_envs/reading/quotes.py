@@ -12,7 +12,8 @@ from itertools import accumulate
 _END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _QUOTED = re.compile(r'"([^"\n]{8,2000})"|“([^”\n]{8,2000})”|«([^»\n]{8,2000})»')
 _REMARK = re.compile(r"^\[[^\]\n]*\]\s*")
-_LEAST_LETTERS = 8
+LEAST_LETTERS = 8
+"""Pieces with fewer are not looked for: they stand anywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +37,8 @@ def find_quotes(said: str, text: str, *, offset: int = 0) -> tuple[Quote, ...]:
     Work grows with the number of pieces times the length of the text.
 
     All of `said` is tried first, then its sentences and lines, and of those that do not stand there
-    what they have in quotation marks. Pieces of fewer than 8 letters are not looked for, and of
-    several places the first counts.
+    what they have in quotation marks. Pieces of fewer than `LEAST_LETTERS` letters are not
+    looked for, and of several places the first counts.
 
     Args:
         said: what somebody wrote about the text.
@@ -84,7 +85,7 @@ class _Places:
     def of(self, piece: str) -> tuple[int, int] | None:
         """Return where a piece stands, in any case and with any blanks between its words."""
         words = piece.split()
-        if sum(map(len, words)) < _LEAST_LETTERS:
+        if sum(map(len, words)) < LEAST_LETTERS:
             return None
         # Most pieces stand there as they are.
         start = self._text.find(piece)

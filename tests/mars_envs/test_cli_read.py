@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -88,6 +89,34 @@ def test_progress_evidence_memory_and_answer_are_shown(
     assert server.asked[0]["model"] == "m"
     assert read(document, QUESTION, "--model", f"{server.url}#other", "--max-turns", 1) == 0
     assert server.asked[-1]["model"] == "other"
+
+
+@pytest.mark.parametrize(
+    ("note", "mark"),
+    [
+        (
+            "The mayor of Olm is a goat.",
+            "[not in the chunk word for word] The mayor of Olm is a",
+        ),
+        ("A goat.", "[too short to look for] A goat."),
+    ],
+)
+def test_what_a_model_made_up_is_not_shown_as_a_quote(
+    note: str,
+    mark: str,
+    server: Server,
+    document: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    choice = {"message": {"content": f"<check>yes</check> {note}"}}
+    server.answer = lambda body, number: (200, {"choices": [choice]}, {})
+    monkeypatch.setattr("mars_envs.cli.read.console.width", 200)
+    read(document, QUESTION, "--model", server.url, "--max-turns", 1)
+    shown = capsys.readouterr().out
+    rows = [line for line in shown.splitlines() if "goat" in line and "│" in line]
+    assert mark in rows[0]
+    assert not re.search(r"\d-\d", rows[0])
 
 
 @pytest.mark.parametrize("method", METHODS)
