@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mars_envs.parallel_memory import prompts
 from mars_envs.parallel_memory.settings import MemorySettings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "pi-mem.md").read_text()
@@ -64,3 +65,14 @@ def test_every_setting_is_in_the_table_and_has_the_default_that_it_says() -> Non
             assert str(getattr(MemorySettings(), name)) == str(told.get(value, value)), name
         named += names
     assert sorted(named) == sorted(field.name for field in dataclasses.fields(MemorySettings))
+
+
+def test_every_function_of_a_set_of_prompts_is_told_with_the_fields_of_its_view() -> None:
+    told = {row[0].strip("`"): row[2] for row in rows("Prompts of your own")}
+    assert list(told) == list(prompts.FUNCTIONS)
+    for function, cell in told.items():
+        view, *fields = re.findall(r"`(\w+)`", cell)
+        assert prompts.Prompts.__annotations__[function] == f"Callable[[{view}], str]"
+        if fields:  # once for each view
+            known = dataclasses.fields(getattr(prompts, view))
+            assert fields == [field.name for field in known], view
