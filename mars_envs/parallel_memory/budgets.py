@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..reading.tokenizers import Tokenizer
+from ..reading.tokenizers import Tokenizer, offsets_of
 
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(?=\s)|[。！？]|\n")
 
@@ -22,7 +22,7 @@ def cut_to(text: str, tokens: int, tokenizer: Tokenizer) -> tuple[str, bool]:
     """
     if tokenizer.count(text) <= tokens:
         return text, False
-    end = int(tokenizer.offsets(text)[tokens - 1, 1]) if tokens else 0
+    end = int(offsets_of(tokenizer, text)[tokens - 1, 1]) if tokens else 0
     kept = text[:end]
     # One character more is looked at: the blank that makes a full stop the end of a sentence.
     ends = [found.end() for found in _SENTENCE_END.finditer(text[: end + 1]) if found.end() <= end]

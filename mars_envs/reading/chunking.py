@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import InvalidSetting
 from .document import Document, TextDocument
 from .task import Evidence
-from .tokenizers import Tokenizer, resolve_tokenizer
+from .tokenizers import Tokenizer, offsets_of, resolve_tokenizer
 
 Align = Literal["token", "sentence", "document"]
 ALIGNS: tuple[Align, ...] = ("token", "sentence", "document")
@@ -282,7 +282,7 @@ def _token_starts(document: Document, tokenizer: Tokenizer) -> NDArray[Any]:
     kind = np.int32 if len(document) < 2**31 else np.int64
     found = []
     for position, text in blocks(document):
-        starts = tokenizer.offsets(text)[:, 0]
+        starts = offsets_of(tokenizer, text)[:, 0]
         inside = starts < len(text)
         if not inside.all():  # tokens without characters, at the end: they go with the last one
             starts = np.where(inside, starts, starts[inside].max(initial=0))

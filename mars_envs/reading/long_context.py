@@ -23,7 +23,7 @@ from ..importing import import_object, is_importable
 from .joined import HEADER, SEPARATOR, JoinedDocument, Passage
 from .passages import Numbered, Own, own_passages, passage_pool
 from .task import Evidence, ReadingTask
-from .tokenizers import resolve_tokenizer
+from .tokenizers import offsets_of, resolve_tokenizer
 
 GRAMMAR: Final = "mars_envs.reading.synthetic:filler_passages"
 
@@ -234,7 +234,7 @@ class LongContextTasks(Sequence[ReadingTask]):
         for first in range(0, len(passages), _BATCH):
             texts = [f"{header}{p.render()}{SEPARATOR}" for p in passages[first : first + _BATCH]]
             ends = np.cumsum([len(text) for text in texts])
-            starts = self._tokenizer.offsets("".join(texts))[:, 0]
+            starts = offsets_of(self._tokenizer, "".join(texts))[:, 0]
             found.append(np.diff(np.searchsorted(starts, ends), prepend=0))
         return np.concatenate(found)
 

@@ -151,6 +151,39 @@ class CountingTokenizer:
         return count
 
 
+def offsets_of(tokenizer: Tokenizer, text: str) -> NDArray[np.int64]:
+    """Return the character spans of the tokens of a text, `[tokens, 2]`.
+
+    Tokenizers may be anybody's: one that gives a list of pairs will do, as Hugging Face's
+    `offset_mapping` is.
+
+    Raises:
+        InvalidSetting: what it gives are no spans, or they are out of order.
+    """
+    given = tokenizer.offsets(text)
+    try:
+        spans = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        raise _no_offsets(tokenizer, given) from None
+    if spans.shape == (0,):
+        spans = np.empty((0, 2), np.int64)
+    if spans.ndim != 2 or spans.shape[1] != 2 or not np.issubdtype(spans.dtype, np.integer):
+        raise _no_offsets(tokenizer, given)
+    starts = spans[:, 0].astype(np.int64, copy=False)
+    if len(starts) and (starts[0] < 0 or (starts[1:] < starts[:-1]).any()):
+        raise _no_offsets(tokenizer, given)
+    return spans.astype(np.int64, copy=False)
+
+
+def _no_offsets(tokenizer: Tokenizer, given: Any) -> InvalidSetting:
+    shape = f" of shape {list(given.shape)}" if isinstance(given, np.ndarray) else ""
+    return InvalidSetting(
+        f"offsets of the tokenizer {tokenizer.name} must be pairs of whole numbers, [tokens, 2]: "
+        "the first character of each token and one beyond its last, in the order of the text, "
+        f"without special tokens; got a {type(given).__name__}{shape}: {given!r:.80}"
+    )
+
+
 def tidy_offsets(offsets: NDArray[np.int64], length: int) -> NDArray[np.int64]:
     """Return a tokenizer's offsets in order and without overlap.
 

@@ -12,10 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mars_envs.errors import InvalidSetting
+from mars_envs.reading.chunking import chunk_document
 from mars_envs.reading.tokenizers import (
     CountingTokenizer,
     Tokenizer,
     WordTokenizer,
+    offsets_of,
     resolve_tokenizer,
     tidy_offsets,
 )
@@ -189,3 +191,43 @@ def test_a_function_that_returns_no_count_is_refused(count: Any) -> None:
 def test_a_name_may_stand_for_a_function_that_makes_a_tokenizer() -> None:
     found = resolve_tokenizer("mars_envs.reading.tokenizers:WordTokenizer")
     assert found == WordTokenizer()
+
+
+class Own:
+    """Somebody's tokenizer, which gives its offsets in a form of its own."""
+
+    name = "own"
+
+    def __init__(self, offsets: Any) -> None:
+        self._offsets = offsets
+
+    def count(self, text: str) -> int:
+        return len(self.offsets(text))
+
+    def offsets(self, text: str) -> Any:
+        return self._offsets(text)
+
+
+@pytest.mark.parametrize("text", ["", "One two.\nThree!  Four"])
+def test_offsets_may_be_a_list_of_pairs(text: str) -> None:
+    own = Own(lambda text: [found.span() for found in re.finditer(WORDS, text)])
+    assert offsets_of(own, text).tolist() == word_offsets(text).tolist()
+    assert list(chunk_document(text, size=2, tokenizer=own)) == list(chunk_document(text, size=2))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "got"),
+    [
+        ([1, 2, 3], r"a list: \[1, 2, 3\]"),
+        ([(0, 1), (1, 2, 3)], "a list: "),
+        (np.zeros((4, 3), np.int64), r"a ndarray of shape \[4, 3\]"),
+        ([(0.0, 1.0)], "a list: "),
+        ([("a", "b")], "a list: "),
+        ([(0, 3), (4, 7), (0, 0)], "a list: "),
+        ([(-1, 3)], "a list: "),
+        (None, "a NoneType: None"),
+    ],
+)
+def test_offsets_that_are_no_spans_are_refused_with_what_is_wanted(offsets: Any, got: str) -> None:
+    with pytest.raises(InvalidSetting, match=rf"own must be .*\[tokens, 2\].*got {got}"):
+        chunk_document("One two.", tokenizer=Own(lambda text: offsets))
