@@ -41,7 +41,9 @@ METHODS: Mapping[str, Method] = {
         says="chunk by chunk, with an update gate and an exit gate (GRU-Mem)",
     ),
     "direct": Method(
-        make=Direct, options=("context_tokens",), says="at once, the middle left out if too long"
+        make=Direct,
+        options=("context_tokens",),
+        says="at once: all of it without context_tokens or a window, else without its middle",
     ),
     "retrieval": Method(
         make=Retrieval, options=("piece_tokens", "top"), says="the pieces that BM25 finds, at once"
