@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import mars_envs
 from mars_envs.parallel_memory import prompts
+from mars_envs.parallel_memory.methods import METHODS
 from mars_envs.parallel_memory.settings import MemorySettings
+from mars_envs.registration import TABLE as REGISTERED
 
 PAGE = (Path(__file__).parents[1] / "docs" / "pi-mem.md").read_text()
 TABLE = "From the equations to the code"
@@ -76,3 +79,15 @@ def test_every_function_of_a_set_of_prompts_is_told_with_the_fields_of_its_view(
         if fields:  # once for each view
             known = dataclasses.fields(getattr(prompts, view))
             assert fields == [field.name for field in known], view
+
+
+def test_every_method_and_every_id_of_reading_has_its_place_among_the_names() -> None:
+    methods, ids = set(), set()
+    for _, method, environment, known in rows("Names")[: len(METHODS)]:
+        methods.add(method.strip("`"))
+        ids.update(re.findall(r"`([\w-]+)`", known))
+        assert hasattr(mars_envs, environment.strip("`").partition("(")[0])
+    assert methods == set(METHODS)
+    trees = ("TreeSearch", "TreeControl", "tree_search")
+    every = {row.id.removeprefix("mars_envs/") for row in REGISTERED}
+    assert ids == {name for name in every if not name.startswith(trees)}
