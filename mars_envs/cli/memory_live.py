@@ -76,7 +76,12 @@ def play_models(
 
         def start_next() -> None:
             for name, cell in waiting:
-                workers.start(name, partial(episode, cell, *episodes.begin(cell)))
+                try:
+                    begun = episodes.begin(cell)
+                except CellFailed as failure:
+                    keep(Finished(name, None, str(failure)))
+                    continue
+                workers.start(name, partial(episode, cell, *begun))
                 return
 
         for _ in range(concurrency):

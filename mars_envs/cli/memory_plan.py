@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidSetting
+from ..errors import InvalidSetting, InvalidTask
 from ..parallel_memory.cost import MACHINES, Machine, machine
 from ..parallel_memory.methods import METHODS, MethodMaker
 from ..parallel_memory.prompts import resolve_prompts
@@ -181,6 +181,12 @@ def _tasks(config: BenchMemoryConfig, source: str, length: int) -> Sequence[Read
     tasks = load_reading_tasks(
         source, **{key: value for key, value in options.items() if key not in said}
     )
+    try:
+        tasks[0]  # where tasks are made on demand, what cannot work would show in mid-run only
+    except (InvalidSetting, InvalidTask) as error:
+        long = f" with {length} tokens (--lengths)" if length else ""
+        hint = f"; options of a family stand behind its name: --tasks '{name}?placement=any'"
+        raise InvalidSetting(f"--tasks {source}{long}: {error}{hint if family else ''}") from error
     return tasks[: config.items]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import InvalidSetting, InvalidTask
 from ..parallel_memory.cost import Beginnings, job_of, simulate
 from ..parallel_memory.play import play
 from ..parallel_memory.summary import MemorySummary, summarize
@@ -39,7 +40,8 @@ class Episodes:
         """Return the record of an episode.
 
         Raises:
-            CellFailed: too many calls failed; there is nothing to score.
+            CellFailed: the task cannot be made, or too many calls failed; there is nothing to
+                score.
         """
         task, workflow = self.begin(cell)
         speaker = self.plan.agents[cell.agent].speaker(task, cell.seed)
@@ -52,10 +54,17 @@ class Episodes:
         return self.record(cell, task, play(workflow, speak), beginnings)
 
     def begin(self, cell: MemoryCell) -> tuple[ReadingTask, Workflow]:
-        """Return the task of a cell, and its method at the start of the episode."""
+        """Return the task of a cell, and its method at the start of the episode.
+
+        Raises:
+            CellFailed: the task cannot be made.
+        """
         place = (cell.source, cell.length, cell.item)
         if self._last is None or self._last[0] != place:
-            task = self.plan.tasks[cell.source, cell.length][cell.item]
+            try:
+                task = self.plan.tasks[cell.source, cell.length][cell.item]
+            except (InvalidSetting, InvalidTask) as error:
+                raise CellFailed(f"the task cannot be made: {error}") from error
             self._last = (place, task, self.plan.chunks(task))
         _, task, chunks = self._last
         return task, self.plan.methods[cell.method](task.question, chunks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +15,7 @@ from mars_envs.cli import main
 from mars_envs.cli.bench_memory import make_results
 from mars_envs.cli.bench_memory_config import BenchMemoryConfig
 from mars_envs.cli.changes import read_changes, split_changes
-from mars_envs.cli.grid import Finished
+from mars_envs.cli.grid import Finished, run_grid
 from mars_envs.cli.memory_live import play_models
 from mars_envs.cli.memory_plan import MemoryCell, inputs_of, make_plan
 from mars_envs.cli.memory_play import Episodes
@@ -24,6 +24,7 @@ from mars_envs.cli.memory_tables import sheets
 from mars_envs.cli.reading_models import ReadingModel
 from mars_envs.errors import InvalidSetting
 from mars_envs.parallel_memory.cost import MACHINES
+from mars_envs.reading.task import ReadingTask
 
 METHODS = ("pi_mem", "pi_mem:max_turns=1", "no_merge", "recurrent")
 
@@ -299,6 +300,38 @@ def test_episodes_whose_model_fails_are_counted_apart_and_never_scored() -> None
     assert sheets(made)[-1].rows[0][1:] == ["1", "3"]
 
 
+class SecondCannotBeMade(Sequence[ReadingTask]):
+    """Tasks that are made on demand, of which one cannot be made."""
+
+    def __init__(self, tasks: Sequence[ReadingTask]) -> None:
+        self._tasks = tasks
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __getitem__(self, index: Any) -> Any:
+        if index == 1:
+            raise InvalidSetting("no room")
+        return self._tasks[index]
+
+
+@pytest.mark.parametrize("agent", ["oracle", "http://localhost:1/v1#none"])
+def test_a_task_that_cannot_be_made_is_a_failure_and_the_others_are_read(agent: str) -> None:
+    plan = make_plan(small(agents=[agent]))
+    tasks = {place: SecondCannotBeMade(found) for place, found in plan.tasks.items()}
+    plan = dataclasses.replace(plan, tasks=tasks)
+    found: list[Finished[MemoryCell]] = []
+    if agent == "oracle":
+        found += run_grid(plan.cells(), Episodes(plan=plan), workers=1)
+    else:
+        model = ReadingModel(label="model", generate=says_no)
+        play_models(plan.cells(), plan, found.append, model=model, concurrency=1)
+    failures = {one.name: one.failure for one in found if one.record is None}
+    assert len(found) == 3 * 2
+    assert failures.keys() == {name for name, cell in plan.cells().items() if cell.item == 1}
+    assert set(failures.values()) == {"the task cannot be made: no room"}
+
+
 def test_what_the_model_does_not_call_a_failure_ends_it_all() -> None:
     async def broken(prompt: str, *, max_tokens: int) -> str:
         raise RuntimeError("a bug")
@@ -321,6 +354,11 @@ def test_a_point_without_any_episode_has_no_figures() -> None:
         (["--tasks", " "], "--tasks is empty"),
         (["--tasks", "/no/such/file.json"], "/no/such/file.json"),
         (["--tasks", "kg2?tokens=500"], "give that with --lengths"),
+        (
+            ["--lengths", "1200,600", "--chunk-tokens", "600"],
+            "--tasks kg2 with 600 tokens (--lengths): 2 passages of evidence need 2 chunks",
+        ),
+        (["--lengths", "1200,600", "--chunk-tokens", "600"], "--tasks 'kg2?placement=any'"),
         (["--lengths", "many"], "--lengths: expected numbers of tokens"),
         (["--lengths", "-5"], "--lengths: expected numbers of 0 or more"),
         (["--methods", "magic"], "--methods: expected some of pi_mem, recurrent"),
@@ -349,7 +387,7 @@ def test_what_cannot_work_is_said_in_one_line(
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
-    assert not (tmp_path / "run" / "results.json").exists()
+    assert not (tmp_path / "run").exists(), "nothing was begun"
 
 
 def test_settings_behind_a_name_are_taken_for_what_they_are() -> None:
