@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +36,11 @@ PLAN: Final = "plan.json"
 _FORMAT: Final = "mars_envs.reading"
 _VERSION: Final = 1
 _POOL: Final = "pool.jsonl"
+_UNFINISHED: Final = re.compile(
+    r"plan\.json|pool\.jsonl|(plan\.json|pool\.jsonl|\d{5,}\.jsonl)\.partial"
+    r"|documents/\d{5,}/\d+\.(txt|parts\.json)"
+)
+"""Files that a run leaves which has not finished a shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +75,14 @@ def write_shards(
         inline: characters up to which a document stands in the line of its task.
         identity: plain data that says what the tasks are: their source and its options. A folder
             is gone on with only for the same.
-        resume: go on with a folder that was begun; a finished one stays as it is.
+        resume: go on with a folder that was begun; a finished one stays as it is. A folder in
+            which no shard was finished has nothing to go on with: it is begun anew, with any
+            settings.
         progress: is told after each task how many there are.
 
     Raises:
-        InvalidSetting: the folder holds something else, or has been begun and `resume` is not set.
+        InvalidSetting: the folder holds something else, or finished shards of other settings, or
+            finished shards and `resume` is not set.
         OSError: it cannot be written.
     """
     if shard_size < 1:
@@ -185,22 +195,46 @@ class ShardedTasks(Sequence[ReadingTask]):
 
 
 def _begin(folder: Path, plan: Mapping[str, Any], resume: bool) -> None:
-    path = folder / PLAN
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not resume:
-            raise InvalidSetting(
-                f"{folder} holds tasks already; give another folder, or resume=True to go on"
-            )
-        if found != plan:
-            changed = [name for name in plan if found.get(name) != plan[name]]
-            told = "; ".join(f"{n} was {found.get(n)!r}, is {plan[n]!r}" for n in changed)
-            raise InvalidSetting(f"{folder} was begun with other settings: {told}")
+    found = _plan(folder)
+    if found == plan and resume:
         return
-    if folder.exists() and any(folder.iterdir()):
+    left = _unfinished(folder, found is not None)
+    if left:  # a first attempt failed, or was stopped, before its first shard was whole
+        for path in left:
+            path.unlink()
+        shutil.rmtree(folder / "documents", ignore_errors=True)
+    elif found is not None and not resume:
+        raise InvalidSetting(
+            f"{folder} holds tasks already; give another folder, or go on with it: resume=True "
+            "(--resume)"
+        )
+    elif found is not None:
+        changed = [name for name in plan if found.get(name) != plan[name]]
+        told = "; ".join(f"{n} was {found.get(n)!r}, is {plan[n]!r}" for n in changed)
+        raise InvalidSetting(f"{folder} was begun with other settings: {told}")
+    elif folder.exists() and any(folder.iterdir()):
         raise InvalidSetting(f"{folder} is not empty, and no folder of tasks; give another one")
     folder.mkdir(parents=True, exist_ok=True)
-    _write_json(path, plan)
+    _write_json(folder / PLAN, plan)
+
+
+def _unfinished(folder: Path, begun: bool) -> list[Path]:
+    """Return the files of a folder that holds no finished shard; empty: it holds something else."""
+    if not begun:
+        found = list(folder.iterdir()) if folder.exists() else []
+        return found if [path.name for path in found] == [f"{PLAN}.partial"] else []
+    found = [path for path in folder.rglob("*") if not path.is_dir()]
+    names = (path.relative_to(folder).as_posix() for path in found)
+    return found if all(map(_UNFINISHED.fullmatch, names)) else []
+
+
+def _plan(folder: Path) -> dict[str, Any] | None:
+    """Return what a folder was begun with; None: it is no folder of tasks."""
+    try:
+        found = json.loads((folder / PLAN).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("format") == _FORMAT else None
 
 
 def _lines(

@@ -168,6 +168,45 @@ def test_what_cannot_be_made_is_refused(
         make_reading(MakeReadingConfig(out=str(tmp_path / "out"), **settings))
 
 
+@pytest.mark.parametrize("more", [(), ("--resume",)])
+def test_a_folder_without_a_finished_shard_is_begun_anew(
+    more: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, fresh = tmp_path / "a", tmp_path / "fresh"
+    impossible = ("--family", "set", "--tokens", "100", "--n", "2")
+    assert main([*COMMAND, *impossible, "--out", str(out)]) == 2
+    capsys.readouterr()
+    assert {"plan.json", "00000.jsonl.partial"} <= set(contents(out))
+    (out / "documents" / "00000").mkdir(parents=True)
+    (out / "documents" / "00000" / "3.txt").write_text("left behind")
+    assert main([*COMMAND, *SMALL, "--out", str(out), *more]) == 0
+    assert main([*COMMAND, *SMALL, "--out", str(fresh)]) == 0
+    assert contents(out) == contents(fresh)
+
+
+@pytest.mark.parametrize("more", [(), ("--resume",)])
+def test_a_plan_that_was_not_written_whole_is_written_again(
+    more: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "plan.json.partial").write_text("{")
+    assert main([*COMMAND, *SMALL, "--out", str(tmp_path / "a"), *more]) == 0
+    assert len(load_reading_tasks(str(tmp_path / "a"))) == 10
+
+
+@pytest.mark.parametrize("name", ["plan.json", "documents/00000/3.txt"])
+def test_files_of_the_same_names_that_are_somebody_elses_are_left_alone(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a" / name
+    path.parent.mkdir(parents=True)
+    path.write_text('{"dinner": "at eight"}')
+    for more in ([], ["--resume"]):
+        assert main([*COMMAND, *SMALL, "--out", str(tmp_path / "a"), *more]) == 2
+        assert "not empty, and no folder of tasks" in capsys.readouterr().err
+    assert path.read_text() == '{"dinner": "at eight"}'
+
+
 def test_a_folder_of_something_else_is_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
