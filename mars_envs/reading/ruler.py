@@ -53,7 +53,7 @@ def task_from_record(record: Record) -> ReadingTask:
         match="any" if alternatives or len(answers) == 1 else "all",
         evidence=evidence,
         hops=1 if evidence else 0,
-        kind=kind.rsplit("/", 1)[-1],
+        kind=("ruler:" if record.has("outputs") else "") + kind.rsplit("/", 1)[-1],
         source=source,
     )
     verify_evidence(task)

@@ -66,6 +66,11 @@ class RulerRecipe:
         """Counts them."""
         return self.settings.tokenizer
 
+    @property
+    def kind(self) -> str:
+        """Of every task: not the bare name, since there is a synthetic family "vt"."""
+        return f"ruler:{self.name}"
+
     def task_id(self, index: int) -> str:
         """Return the name of a task."""
         return f"ruler-{self.name}-{self.settings.seed}-{index}"
@@ -137,7 +142,7 @@ def _niah(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
         match="any" if len(answers) == 1 else "all",
         evidence=evidence,
         hops=1,
-        kind=recipe.name,
+        kind=recipe.kind,
         source=_source(recipe),
     )
 
@@ -168,7 +173,7 @@ def _vt(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
         match="all",
         evidence=evidence,
         hops=length,
-        kind=recipe.name,
+        kind=recipe.kind,
         source=_source(recipe),
     )
 
@@ -198,7 +203,7 @@ def _fwe(recipe: RulerRecipe, task_id: str, words: int) -> ReadingTask:
         document=document,
         answers=tuple(law.vocabulary[i] for i in order[:_ASKED_WORDS].tolist()),
         match="all",
-        kind=recipe.name,
+        kind=recipe.kind,
         source=_source(recipe),
     )
 

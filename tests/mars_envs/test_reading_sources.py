@@ -197,7 +197,7 @@ def test_a_ruler_needle_is_question_document_and_evidence(tmp_path: Path) -> Non
         "One of the special magic numbers for tired-fox is: 907.",
     ]
     assert (task.answers, task.match) == (("4511", "907"), "all")
-    assert (task.task_id, task.kind) == ("niah_multivalue/3", "niah_multivalue")
+    assert (task.task_id, task.kind) == ("niah_multivalue/3", "ruler:niah_multivalue")
     assert task.source["answer_prefix"] == "The ..."
     assert "What are all" not in text_of(task)
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mars_envs.errors import InvalidSetting
+from mars_envs.errors import InvalidSetting, InvalidTask
 from mars_envs.reading.chunking import chunk_document, count_tokens
 from mars_envs.reading.haystacks import CodedWords
 from mars_envs.reading.ruler_settings import RULER_TASKS
 from mars_envs.reading.ruler_tasks import ruler_tasks
+from mars_envs.reading.synthetic import solve
 from mars_envs.reading.task import ReadingTask
 from mars_envs.reading.words import count_words
 
@@ -95,6 +96,13 @@ def test_variables_of_a_chain_have_the_value_and_others_do_not() -> None:
         for evidence in task.evidence:
             assert any(trigger in known_text for trigger in evidence.triggers)
             known_text += evidence.text
+
+
+def test_a_chain_of_variables_is_not_taken_for_the_synthetic_family_of_that_name() -> None:
+    task = ruler_tasks("vt", tokens=1000, n=1)[0]
+    assert task.kind == "ruler:vt"
+    with pytest.raises(InvalidTask, match="'ruler:vt' is no synthetic family"):
+        solve(task, text_of(task))
 
 
 def test_a_chain_may_stand_in_reverse() -> None:
