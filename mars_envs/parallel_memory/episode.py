@@ -90,7 +90,8 @@ class Episode:
     ) -> None:
         self.task = task
         self.workflow = workflow
-        self.tally = Tally(frozenset(i for held in gold for i in held) if gold else None)
+        known = bool(gold) or task.no_evidence
+        self.tally = Tally(frozenset(i for held in gold for i in held) if known else None)
         self.asked: dict[str, Call] = {}
         """The agents that must answer now, and the call of each."""
         self.last: dict[str, LastCall] = {}

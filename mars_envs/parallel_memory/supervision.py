@@ -41,9 +41,10 @@ def reader_supervision(
         records: calls to judge; None for all. Calls that are not reads, or failed, have no verdict.
 
     Returns:
-        (turn, chunk) -> -1, 0 or 1; empty where the task has no evidence.
+        (turn, chunk) -> -1, 0 or 1; empty where it is not known which passages are evidence. Of a
+        task with `no_evidence` it is known: none.
     """
-    if not task.evidence:
+    if not task.evidence and not task.no_evidence:
         return {}
     states: dict[int, dict[int, set[State]]] = {}
     verdicts: dict[tuple[int, int], int] = {}

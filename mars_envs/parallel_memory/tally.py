@@ -51,7 +51,7 @@ class Tally:
 
     @property
     def gold_recall(self) -> float:
-        """Share of the gold chunks in which something was found; -1 where they are unknown."""
+        """Share of the gold chunks in which something was found; -1 where none are known."""
         return len(self.found & self.gold) / len(self.gold) if self.gold else -1.0
 
     def is_gold(self, chunk: int) -> int:

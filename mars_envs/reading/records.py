@@ -133,6 +133,7 @@ def task_from_record(record: Record, pools: Pools | None = None) -> ReadingTask:
         hops=hops,
         kind=record.text("kind", ""),
         choices=tuple(record.strings("choices", required=False)),
+        no_evidence=record.flag("no_evidence", False),
         source={key: source.text(key) for key in source.data},
     )
     if not isinstance(document, FileDocument):

@@ -32,7 +32,8 @@ class ReadingTask:
     """A question about a long document.
 
     Raises:
-        InvalidTask: no id, no question or no answer, or something that is no document.
+        InvalidTask: no id, no question or no answer, something that is no document, or evidence
+            in spite of `no_evidence`.
     """
 
     task_id: str
@@ -42,13 +43,16 @@ class ReadingTask:
     """Accepted answers, the reference first; with `match="all"`, values that all belong to it."""
     match: Literal["any", "all"] = "any"
     evidence: tuple[Evidence, ...] = ()
-    """In the order in which it can be found: one hop after the other. Empty where unknown."""
+    """In the order in which it can be found: one hop after the other. Empty where unknown, or where
+    there is none; see `no_evidence`."""
     hops: int = 0
     """Steps of reasoning, each of which needs the one before; 0 where unknown."""
     kind: str = ""
     """The family or type, for reports: "kg2", "bridge", "2hop"."""
     choices: tuple[str, ...] = ()
     """Of a multiple choice question."""
+    no_evidence: bool = False
+    """Whether it is known that no passage of the document is evidence."""
     source: Mapping[str, str] = field(default_factory=dict)
     """Where it is from: data set, split, licence, ..."""
 
@@ -65,6 +69,11 @@ class ReadingTask:
             )
         if not self.answers:
             raise InvalidTask(f"{self.task_id}: it has no accepted answer; give at least one")
+        if self.no_evidence and self.evidence:
+            raise InvalidTask(
+                f"{self.task_id}: no_evidence says that there is none, but it has "
+                f"{len(self.evidence)} passages of evidence; leave out one or the other"
+            )
         _check_texts(self.task_id, "answers", self.answers)
         _check_texts(self.task_id, "choices", self.choices)
 

@@ -419,6 +419,15 @@ def test_where_the_evidence_is_unknown_infos_say_so() -> None:
     assert (info["chunk_gold"], info["read_score"], info["gold_recall"]) == (-1, 0, -1.0)
 
 
+@pytest.mark.parametrize(("reply", "score"), [(Read.yes("It is 12345."), -1), (Read.no(), 1)])
+def test_where_nothing_is_evidence_a_yes_is_wrong_and_a_no_is_right(reply: str, score: int) -> None:
+    env = make(tasks="none?tokens=200&n=1", chunk_tokens=50)
+    infos = run(env, lambda v: reply if v["role"] == "reader" else knows(v))[1][4]
+    for reader in ("reader_0", "reader_1", "reader_2", "reader_3"):
+        info = infos[reader]
+        assert (info["chunk_gold"], info["read_score"], info["gold_recall"]) == (0, score, -1.0)
+
+
 def test_spans_say_where_a_chunk_stands() -> None:
     env = make(readers=1)
     document = env.tasks[0].document

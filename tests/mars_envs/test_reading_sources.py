@@ -295,6 +295,15 @@ def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
 
 
+def test_that_there_is_no_evidence_is_kept_and_is_not_the_same_as_not_known(tmp_path: Path) -> None:
+    known = dataclasses.replace(full(), task_id="known", evidence=(), no_evidence=True)
+    unknown = dataclasses.replace(full(), task_id="unknown", evidence=())
+    save_reading_tasks([known, unknown], tmp_path / "tasks.jsonl")
+    assert [t.no_evidence for t in load_reading_tasks(tmp_path / "tasks.jsonl")] == [True, False]
+    with pytest.raises(InvalidTask, match="no_evidence says that there is none, but it has 2"):
+        dataclasses.replace(full(), no_evidence=True)
+
+
 def test_a_document_may_stay_in_a_file_or_be_made_of_a_pool(tmp_path: Path) -> None:
     write(
         tmp_path / "pool.jsonl",

@@ -71,6 +71,7 @@ def build_task(family: Family, settings: SyntheticSettings, index: int, tokens: 
         evidence=evidence,
         hops=plan.hops,
         kind=family.name,
+        no_evidence=not evidence,
         source={
             "data": "synthetic",
             "split": settings.split,
