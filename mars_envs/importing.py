@@ -25,7 +25,7 @@ def import_object(name: str) -> Any:
         ImportError: there is no such module, or it cannot be imported.
     """
     if not is_importable(name):
-        raise ValueError(f"expected 'module:name', got {name!r}")
+        raise ValueError(f"expected 'module:name', got {name!r:.80}")
     module, _, path = name.partition(":")
     value: Any = importlib.import_module(module)
     for part in path.split("."):
@@ -54,12 +54,12 @@ def import_function(
     if isinstance(source, str):
         if not is_importable(source):
             raise InvalidSetting(
-                f"unknown {what} {source!r}; expected {known}, or 'module:name' of {kind}"
+                f"unknown {what} {source!r:.80}; expected {known}, or 'module:name' of {kind}"
             )
         try:
             found = import_object(source)
         except (ValueError, ImportError) as error:
-            raise InvalidSetting(f"no {what} at {source!r}: {error}") from error
+            raise InvalidSetting(f"no {what} at {source!r:.80}: {error}") from error
     if not callable(found):
         raise InvalidSetting(f"a {what} {must}, got a {type(found).__name__}: {source!r:.60}")
     function: Callable[..., Any] = found

@@ -89,7 +89,7 @@ def pool(role: Role, size: int, option: str = "") -> tuple[str, ...]:
         InvalidSetting: there is none.
     """
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-        raise InvalidSetting(f"{option} must be a whole number of at least 1, got {size!r}")
+        raise InvalidSetting(f"{option} must be a whole number of at least 1, got {size!r:.80}")
     return tuple(f"{role}_{number}" for number in range(size))
 
 

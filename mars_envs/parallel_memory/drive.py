@@ -99,16 +99,18 @@ def _check(concurrency: Any, delay_s: Any, failures: Any, progress: Any) -> None
     whole_number("concurrency", concurrency, 1)
     number = isinstance(delay_s, Real) and not isinstance(delay_s, bool)
     if not (number and 0 <= delay_s < math.inf):
-        raise InvalidSetting(f"delay_s is a number of seconds of at least 0, got {delay_s!r}")
+        raise InvalidSetting(f"delay_s is a number of seconds of at least 0, got {delay_s!r:.80}")
     if failures is not None and not (
         isinstance(failures, tuple)
         and all(isinstance(kind, type) and issubclass(kind, Exception) for kind in failures)
     ):
         raise InvalidSetting(
-            f"failures is a tuple of exceptions, e.g. (TimeoutError, OSError), got {failures!r}"
+            f"failures is a tuple of exceptions, e.g. (TimeoutError, OSError), got {failures!r:.80}"
         )
     if progress is not None and not callable(progress):
-        raise InvalidSetting(f"progress is a function, called after every call, got {progress!r}")
+        raise InvalidSetting(
+            f"progress is a function, called after every call, got {progress!r:.80}"
+        )
 
 
 class _Watch:

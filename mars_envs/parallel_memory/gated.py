@@ -51,7 +51,7 @@ class GatedMemory(RecurrentMemory):
         exit_gate: bool = True,
     ) -> None:
         if not isinstance(exit_gate, bool):
-            raise InvalidSetting(f"exit_gate is True or False, got {exit_gate!r}")
+            raise InvalidSetting(f"exit_gate is True or False, got {exit_gate!r:.80}")
         self._exit_gate = exit_gate
         self._left_early = False
         super().__init__(question, chunks, settings=settings, prompts=prompts, passes=passes)

@@ -46,7 +46,7 @@ class Lexical:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share <= 1.0:
-            raise InvalidSetting(f"share is above 0 and at most 1, got {self.share!r}")
+            raise InvalidSetting(f"share is above 0 and at most 1, got {self.share!r:.80}")
 
     def __call__(self, view: Mapping[str, Any]) -> str:
         """Return the reply to an observation."""

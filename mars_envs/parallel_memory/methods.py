@@ -82,10 +82,10 @@ def make_workflow(
     """
     known = METHODS.get(method)
     if known is None:
-        raise InvalidSetting(f"unknown method {method!r}; expected one of {', '.join(METHODS)}")
+        raise InvalidSetting(f"unknown method {method!r:.80}; expected one of {', '.join(METHODS)}")
     if unknown := sorted(set(options) - set(known.options)):
         expected = f"some of {list(known.options)}" if known.options else "none"
-        raise InvalidSetting(f"{method!r} takes no options {unknown}; expected {expected}")
+        raise InvalidSetting(f"{method!r:.80} takes no options {unknown}; expected {expected}")
     return known.make(question, chunks, settings=settings, prompts=prompts, **options)
 
 

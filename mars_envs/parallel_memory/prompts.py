@@ -143,10 +143,12 @@ def resolve_prompts(
         name = PROMPT_SETS.get(prompts, prompts)
         try:
             found = import_object(name) if is_importable(name) else importlib.import_module(name)
-        except (ImportError, ValueError, TypeError) as error:  # TypeError: "./prompts.py"
+        # TypeError: "./prompts.py"; RecursionError: a prompt, whose full stops look like packages.
+        except (ImportError, ValueError, TypeError, RecursionError) as error:
             raise InvalidSetting(
-                f"unknown prompts {prompts!r} ({error}); expected one of {', '.join(PROMPT_SETS)}, "
-                "the name of a module (mine for mine.py), or 'module:name'"
+                f"unknown prompts {prompts!r:.80} ({error!s:.120}); expected one of "
+                f"{', '.join(PROMPT_SETS)}, the name of a module (mine for mine.py), or "
+                "'module:name'"
             ) from error
     if isinstance(found, Prompts):
         chosen = found
@@ -157,5 +159,5 @@ def resolve_prompts(
         chosen = Prompts(**{name: f for name, f in functions.items() if callable(f)})
     missing = [name for name in needs if getattr(chosen, name) is _lacking]
     if missing:
-        raise InvalidSetting(f"{prompts!r} is no set of prompts here: it lacks {missing}")
+        raise InvalidSetting(f"{prompts!r:.80} is no set of prompts here: it lacks {missing}")
     return chosen

@@ -49,16 +49,16 @@ class RewardSettings:
         for name, choices in (("turn_bonus", TurnBonus), ("cost_unit", CostUnit)):
             if getattr(self, name) not in get_args(choices):
                 raise InvalidSetting(
-                    f"{name} is one of {get_args(choices)}, got {getattr(self, name)!r}"
+                    f"{name} is one of {get_args(choices)}, got {getattr(self, name)!r:.80}"
                 )
         resolve_match(self.match)
         if not (_is_number(self.weight) and 0 <= self.weight < math.inf):
             raise InvalidSetting(
-                f"weight must be a number of at least 0 and finite, got {self.weight!r}"
+                f"weight must be a number of at least 0 and finite, got {self.weight!r:.80}"
             )
         if self.max_cost is not None and not (_is_number(self.max_cost) and self.max_cost > 0):
             raise InvalidSetting(
-                f"max_cost must be a number above 0, or None, got {self.max_cost!r}"
+                f"max_cost must be a number above 0, or None, got {self.max_cost!r:.80}"
             )
         if self.turn_bonus == "cost" and self.cost_unit == "tokens" and self.max_cost is None:
             raise InvalidSetting(

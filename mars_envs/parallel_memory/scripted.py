@@ -125,7 +125,7 @@ class _Oracle:
         for name in ("miss", "false_yes", "forget"):
             chance = getattr(self, name)
             if not 0.0 <= chance <= 1.0:
-                raise InvalidSetting(f"{name} is a chance from 0 to 1, got {chance!r}")
+                raise InvalidSetting(f"{name} is a chance from 0 to 1, got {chance!r:.80}")
         object.__setattr__(self, "_passages", tuple(map(_passage, self.task.evidence)))
 
     def __call__(self, view: Mapping[str, Any]) -> str:

@@ -49,7 +49,7 @@ def whole_number(name: str, value: Any, least: int) -> int:
     if number < least or isinstance(value, bool):
         optional = " (or None)" if name in _OPTIONAL else ""
         raise InvalidSetting(
-            f"{name} must be a whole number of at least {least}{optional}, got {value!r}"
+            f"{name} must be a whole number of at least {least}{optional}, got {value!r:.80}"
         )
     return number
 
@@ -119,7 +119,7 @@ class MemorySettings:
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
-                raise InvalidSetting(f"{name} is one of {choices}, got {getattr(self, name)!r}")
+                raise InvalidSetting(f"{name} is one of {choices}, got {getattr(self, name)!r:.80}")
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if value is None and name in _OPTIONAL:
@@ -128,7 +128,7 @@ class MemorySettings:
         for field in dataclasses.fields(self):
             if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
                 raise InvalidSetting(
-                    f"{field.name} is True or False, got {getattr(self, field.name)!r}"
+                    f"{field.name} is True or False, got {getattr(self, field.name)!r:.80}"
                 )
         if self.window is not None and self.merge == "hierarchical" and not self.budgets:
             raise InvalidSetting(
@@ -169,7 +169,7 @@ def memory_settings(preset: str = "default", **changes: Any) -> MemorySettings:
         'released'
     """
     if preset not in MEMORY_PRESETS:
-        raise InvalidSetting(f"expected a preset of {sorted(MEMORY_PRESETS)}, got {preset!r}")
+        raise InvalidSetting(f"expected a preset of {sorted(MEMORY_PRESETS)}, got {preset!r:.80}")
     known = {field.name for field in dataclasses.fields(MemorySettings)}
     if unknown := sorted(set(changes) - known):
         raise InvalidSetting(f"unknown settings {unknown}; expected some of {sorted(known)}")

@@ -98,8 +98,10 @@ class MemoryShell(Shell):
     ) -> None:
         super().__init__(render_mode=render_mode, max_cycles=max_cycles)
         self._max_calls = whole_limit("max_calls", max_calls)
-        if max_seconds is not None and not max_seconds > 0:
-            raise InvalidSetting(f"max_seconds must be above 0, or None, got {max_seconds!r}")
+        if max_seconds is not None and not (
+            isinstance(max_seconds, int | float) and max_seconds > 0
+        ):
+            raise InvalidSetting(f"max_seconds must be above 0, or None, got {max_seconds!r:.80}")
         self._max_seconds = max_seconds
         self._start_workflow = start
         self._pools = {role: tuple(pool) for role, pool in pools.items()}

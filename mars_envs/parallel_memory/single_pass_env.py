@@ -74,5 +74,5 @@ class ParallelSinglePassEnv(Rounds):
 
 def _checked(method: str) -> str:
     if method not in ("direct", "retrieval"):
-        raise InvalidSetting(f"method must be 'direct' or 'retrieval', got {method!r}")
+        raise InvalidSetting(f"method must be 'direct' or 'retrieval', got {method!r:.80}")
     return method

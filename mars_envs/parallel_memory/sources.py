@@ -111,7 +111,7 @@ class ReadingTasks:
             if name == wanted:
                 return index
         some = ", ".join(repr(name) for name in list(self._known)[:5])
-        raise InvalidTask(f"no task {wanted!r} among {len(self)} tasks (the first are {some})")
+        raise InvalidTask(f"no task {wanted!r:.80} among {len(self)} tasks (the first are {some})")
 
     def _ids(self) -> Any:
         """Return the ids, without making the tasks where the source can tell them so."""

@@ -322,17 +322,17 @@ def _is_glued(before: str, char: str) -> bool:
 
 def _check(size: int, align: str, overlap: int, limit: int | None) -> None:
     if align not in ALIGNS:
-        raise InvalidSetting(f"align must be one of {', '.join(ALIGNS)}, got {align!r}")
+        raise InvalidSetting(f"align must be one of {', '.join(ALIGNS)}, got {align!r:.80}")
     if not _is_whole(size, 1):
-        raise InvalidSetting(f"size must be a whole number of tokens, at least 1, got {size!r}")
+        raise InvalidSetting(f"size must be a whole number of tokens, at least 1, got {size!r:.80}")
     if not _is_whole(overlap, 0) or overlap >= size:
         raise InvalidSetting(
             f"overlap must be a whole number of tokens, at least 0 and less than size ({size}), "
-            f"got {overlap!r}"
+            f"got {overlap!r:.80}"
         )
     if limit is not None and not _is_whole(limit, 1):
         raise InvalidSetting(
-            f"limit must be None or a whole number of tokens, at least 1, got {limit!r}"
+            f"limit must be None or a whole number of tokens, at least 1, got {limit!r:.80}"
         )
 
 

@@ -125,7 +125,7 @@ def closed_book_filter(
         if value < least:
             raise InvalidSetting(f"{name} must be at least {least}, got {value}")
     if contains not in get_args(Contains):
-        raise InvalidSetting(f"contains is one of {get_args(Contains)}, got {contains!r}")
+        raise InvalidSetting(f"contains is one of {get_args(Contains)}, got {contains!r:.80}")
     every = list(tasks)
     render = resolve_prompts(prompts, needs=("closed_book",)).closed_book
     speakers = [_speaking(one, render, max_tokens) for one in _several(speak)]

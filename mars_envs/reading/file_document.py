@@ -74,7 +74,7 @@ class FileDocument(PiecedDocument):
         parts: Sequence[Part] = (),
     ) -> None:
         if errors not in ("strict", "replace"):
-            raise InvalidSetting(f'errors must be "strict" or "replace", got {errors!r}')
+            raise InvalidSetting(f'errors must be "strict" or "replace", got {errors!r:.80}')
         self.path = Path(path).absolute()
         self.encoding = encoding
         self.errors = errors
@@ -204,7 +204,9 @@ def _check_encoding(encoding: str) -> None:
     try:
         b"x".decode(encoding, "replace")
     except LookupError as error:
-        raise InvalidSetting(f"no encoding of text is called {encoding!r}; try utf-8") from error
+        raise InvalidSetting(
+            f"no encoding of text is called {encoding!r:.80}; try utf-8"
+        ) from error
 
 
 def _undecodable(name: str, encoding: str, error: UnicodeDecodeError, position: int) -> InvalidTask:

@@ -85,11 +85,13 @@ class ReadingOptions:
 
     def __post_init__(self) -> None:
         if self.format not in get_args(Format):
-            raise ValueError(f"format must be {', '.join(get_args(Format))}, got {self.format!r}")
+            raise ValueError(
+                f"format must be {', '.join(get_args(Format))}, got {self.format!r:.80}"
+            )
         if self.on_error not in ("raise", "skip"):
-            raise ValueError(f'on_error must be "raise" or "skip", got {self.on_error!r}')
+            raise ValueError(f'on_error must be "raise" or "skip", got {self.on_error!r:.80}')
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
-            raise ValueError(f"limit must be a whole number of at least 1, got {self.limit!r}")
+            raise ValueError(f"limit must be a whole number of at least 1, got {self.limit!r:.80}")
         if self.is_long:
             self.long_context()
         elif self.pool is not None:
@@ -147,7 +149,7 @@ def load_reading_tasks(
     text = os.fspath(source)
     if not text.strip():
         raise InvalidTask(
-            f"expected the name of a source of reading tasks, got {text!r}; name a file or a "
+            f"expected the name of a source of reading tasks, got {text!r:.80}; name a file or a "
             f"folder, or a built-in family: {', '.join(_families())}"
         )
     query = ""
@@ -172,7 +174,9 @@ def _options(options: Mapping[str, Any], query: str) -> ReadingOptions:
     known = ReadingOptions.__dataclass_fields__
     for name in options:
         if name not in known:
-            raise TypeError(f"load_reading_tasks has no option {name!r}; it has {', '.join(known)}")
+            raise TypeError(
+                f"load_reading_tasks has no option {name!r:.80}; it has {', '.join(known)}"
+            )
     return with_query(ReadingOptions(**options), query)
 
 
@@ -234,11 +238,16 @@ def _records(text: str) -> Iterator[Record | InvalidTask]:
         return read_hub(parse_name(text), language="en")
     if not os.path.exists(text):
         raise InvalidTask(
-            f"no reading tasks at {text!r}; expected a file or a folder, a data set of a hub "
+            f"no reading tasks at {_named(text)}; expected a file or a folder, a data set of a hub "
             f"({PREFIX}ORG/NAME), `module:function`, or a built-in family: "
             f"{', '.join(_families())}"
         )
     return read_records(Path(text))
+
+
+def _named(text: str) -> str:
+    """Quote a name; of a long one, or a text that is none, both ends."""
+    return repr(text) if len(text) <= 80 else f"{text[:40]!r} … {text[-40:]!r}"
 
 
 def _task(record: Record, format: Format, pools: records.Pools) -> ReadingTask:
@@ -279,7 +288,7 @@ def _made(
     for part in filter(None, query.split("&")):
         key, equals, value = part.partition("=")
         if not equals:
-            raise InvalidTask(f"expected key=value behind the `?` of a source, got {part!r}")
+            raise InvalidTask(f"expected key=value behind the `?` of a source, got {part!r:.80}")
         given[key] = unquote(value)
     limit = given.pop("limit", None)
     tasks = make(**given)
@@ -289,7 +298,7 @@ def _made(
         return tasks[: ReadingOptions(limit=int(limit)).limit]
     except (TypeError, ValueError) as error:
         raise InvalidSetting(
-            f"limit must be a whole number of at least 1, got {limit!r}"
+            f"limit must be a whole number of at least 1, got {limit!r:.80}"
         ) from error
 
 

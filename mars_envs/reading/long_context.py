@@ -73,11 +73,13 @@ class LongContextSettings:
             value = getattr(self, name)
             good = isinstance(value, int) and not isinstance(value, bool) and value >= 1
             if value is not None and not good:
-                raise InvalidSetting(f"{name} must be a whole number, at least 1, got {value!r}")
+                raise InvalidSetting(
+                    f"{name} must be a whole number, at least 1, got {value!r:.80}"
+                )
         known = callable(self.fill) or self.fill in ("refuse", "grammar")
         if not known and not is_importable(str(self.fill)):
             raise InvalidSetting(
-                f'fill must be "refuse", "grammar" or "module:function", got {self.fill!r}'
+                f'fill must be "refuse", "grammar" or "module:function", got {self.fill!r:.80}'
             )
 
 

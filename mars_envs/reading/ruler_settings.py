@@ -86,7 +86,7 @@ class RulerSettings:
         known = ("repeat", "needles", "grammar")
         if self.haystack not in known and not self.haystack.startswith(FILE):
             raise InvalidSetting(
-                f"haystack is {', '.join(known)} or {FILE}PATH, got {self.haystack!r}"
+                f"haystack is {', '.join(known)} or {FILE}PATH, got {self.haystack!r:.80}"
             )
 
 
@@ -129,11 +129,13 @@ def ruler_settings(name: str, options: Mapping[str, Any]) -> RulerSettings:
         InvalidSetting: no such task or option, or a value that it cannot have.
     """
     if name not in RULER_TASKS:
-        raise InvalidSetting(f"no task {name!r} of RULER here; there are {', '.join(RULER_TASKS)}")
+        raise InvalidSetting(
+            f"no task {name!r:.80} of RULER here; there are {', '.join(RULER_TASKS)}"
+        )
     given = settings_from(RulerSettings, options)
     known = (*_COMMON, *_OPTIONS[name.partition("_")[0]])
     for option in given:
         if option not in known:
-            raise InvalidSetting(f"{name} has no {option!r}; it has {', '.join(known)}")
+            raise InvalidSetting(f"{name} has no {option!r:.80}; it has {', '.join(known)}")
     said = {key: value for key, value in given.items() if value is not None}
     return RulerSettings(**{**RULER_TASKS[name], **said})

@@ -143,7 +143,7 @@ class CountingTokenizer:
             if not isinstance(count, int) or isinstance(count, bool) or count < 0:
                 raise InvalidSetting(
                     f"the tokenizer {self.name} must return a whole number of tokens, at least 0, "
-                    f"got {count!r} for {piece!r}"
+                    f"got {count!r:.80} for {piece!r}"
                 )
             if len(self._known) >= _CACHED:
                 self._known.clear()
@@ -227,11 +227,11 @@ def resolve_tokenizer(source: Any = "words") -> Tokenizer:
         if source.startswith(HUB_PREFIX):
             return _from_hub(source)
         if not is_importable(source):
-            raise InvalidSetting(f"unknown tokenizer {source!r}; expected {_EXPECTED}")
+            raise InvalidSetting(f"unknown tokenizer {source!r:.80}; expected {_EXPECTED}")
         try:
             found = import_object(source)
         except (ImportError, ValueError) as error:
-            raise InvalidSetting(f"no tokenizer at {source!r}: {error}") from error
+            raise InvalidSetting(f"no tokenizer at {source!r:.80}: {error}") from error
         return _adapted(found() if _makes_one(found) else found, source)
     return _adapted(source, "")
 
@@ -305,5 +305,5 @@ def _from_hub(source: str) -> Tokenizer:
     try:
         found = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:
-        raise InvalidSetting(f"no tokenizer at {source!r}: {error}") from error
+        raise InvalidSetting(f"no tokenizer at {source!r:.80}: {error}") from error
     return _adapted(found, source)

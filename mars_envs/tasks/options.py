@@ -47,11 +47,11 @@ class LoadOptions:
     def __post_init__(self) -> None:
         check_format(self.format)
         if self.on_error not in ("raise", "skip"):
-            raise ValueError(f'on_error must be "raise" or "skip", got {self.on_error!r}')
+            raise ValueError(f'on_error must be "raise" or "skip", got {self.on_error!r:.80}')
         for field in ("limit", "public_count"):
             value = getattr(self, field)
             if value is not None and (not isinstance(value, int) or value < 1):
-                raise ValueError(f"{field} must be a whole number of at least 1, got {value!r}")
+                raise ValueError(f"{field} must be a whole number of at least 1, got {value!r:.80}")
         if self.split_seed is not None and self.public_count is None:
             raise ValueError("split_seed draws the public tests; say how many with public_count")
         for field in ("start_date", "end_date"):
@@ -69,7 +69,7 @@ def day(field: str, text: str | None) -> date | None:
     try:
         return date.fromisoformat(text)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{field} must be a day like 2025-01-31, got {text!r}") from error
+        raise ValueError(f"{field} must be a day like 2025-01-31, got {text!r:.80}") from error
 
 
 Options = TypeVar("Options", bound="DataclassInstance")
@@ -93,8 +93,8 @@ def with_query(options: Options, query: str) -> Options:
         if key not in kinds or not equals:
             known = ", ".join(field.name for field in fields(options))
             raise InvalidTask(
-                f"unknown option {part!r} behind the `?` of a source of tasks; expected key=value, "
-                f"several with & between them, with the keys {known}"
+                f"unknown option {part!r:.80} behind the `?` of a source of tasks; expected "
+                f"key=value, several with & between them, with the keys {known}"
             )
         given[key] = unquote(value)
         optional = int in typing.get_args(kinds[key]) and isinstance(kinds[key], types.UnionType)
@@ -103,11 +103,13 @@ def with_query(options: Options, query: str) -> Options:
                 given[key] = int(value)
             except ValueError as error:
                 raise InvalidTask(
-                    f"the option {part!r} of a source of tasks needs a whole number"
+                    f"the option {part!r:.80} of a source of tasks needs a whole number"
                 ) from error
         elif kinds[key] is bool:
             if value.lower() not in _FLAGS:
-                raise InvalidTask(f"the option {part!r} of a source of tasks needs true or false")
+                raise InvalidTask(
+                    f"the option {part!r:.80} of a source of tasks needs true or false"
+                )
             given[key] = _FLAGS[value.lower()]
     try:
         return replace(options, **given)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mars_envs import ParallelMemoryEnv, RecurrentMemoryEnv, SinglePassEnv, TurnBasedMemoryEnv
-from mars_envs.errors import InvalidTask
+from mars_envs.errors import InvalidSetting, InvalidTask
 from mars_envs.parallel_memory.gated_replies import Update
 from mars_envs.parallel_memory.replies import Answer, Merge, Read
 from mars_envs.parallel_memory.scripted import oracle
@@ -239,3 +239,36 @@ def test_tags_and_delimiters_in_a_document_change_nothing() -> None:
         "<memory>blue</memory>",
     )
     assert len({outcome(noise) for noise in noises}) == 1
+
+
+LONG = "Nothing much happened. " * 10_000
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("align", "tokenizer", "prompts", "preset", "merge", "order", "style", "match"),
+        *("chunk_tokens", "document_tokens", "readers", "max_turns", "check", "max_seconds"),
+    ],
+)
+def test_messages_quote_little_of_an_option_that_is_a_document(option: str) -> None:
+    options: dict[str, Any] = {"tasks": [task()], option: LONG}
+    with pytest.raises(InvalidSetting) as refused:
+        ParallelMemoryEnv(**options).reset(seed=0)
+    assert LONG[:20] in str(refused.value)
+    assert len(str(refused.value)) < 600
+
+
+def test_messages_quote_little_of_a_document_in_place_of_tasks_or_an_id() -> None:
+    env = ParallelMemoryEnv(tasks=[task()])
+    attempts: list[Callable[[], Any]] = [
+        lambda: ParallelMemoryEnv(tasks=LONG),
+        lambda: ParallelMemoryEnv(tasks=f"What? {LONG}"),
+        lambda: env.reset(seed=0, options={"task": LONG}),
+        lambda: SinglePassEnv(tasks=[task()], method=LONG),  # type: ignore[arg-type]
+    ]
+    for attempt in attempts:
+        with pytest.raises((InvalidSetting, InvalidTask)) as refused:
+            attempt()
+        assert LONG[:20] in str(refused.value)
+        assert len(str(refused.value)) < 600

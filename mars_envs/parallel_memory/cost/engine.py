@@ -46,9 +46,9 @@ def simulate(
     if not jobs:
         raise InvalidSetting("expected a job or more, got none")
     if schedule not in SCHEDULES:
-        raise InvalidSetting(f"schedule is one of {', '.join(SCHEDULES)}, got {schedule!r}")
+        raise InvalidSetting(f"schedule is one of {', '.join(SCHEDULES)}, got {schedule!r:.80}")
     if in_flight is not None and in_flight < 1:
-        raise InvalidSetting(f"in_flight is 1 or more, or None, got {in_flight!r}")
+        raise InvalidSetting(f"in_flight is 1 or more, or None, got {in_flight!r:.80}")
     queue = Queue(jobs, schedule=schedule, alternate=alternate, in_flight=in_flight or len(jobs))
     if cache is None:
         cache = PrefixCache(machine.block_tokens, machine.cache_blocks)

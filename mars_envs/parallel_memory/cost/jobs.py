@@ -52,7 +52,7 @@ def prompt_of(
 ) -> tuple[tuple[Segment, ...], int]:
     """Return the segments of a prompt in order, and which of them is the chunk (-1: none)."""
     if order not in PROMPT_ORDERS:
-        raise InvalidSetting(f"order is one of {', '.join(PROMPT_ORDERS)}, got {order!r}")
+        raise InvalidSetting(f"order is one of {', '.join(PROMPT_ORDERS)}, got {order!r:.80}")
     ordered = {
         "question_chunk_memory": (head, chunk, memory),
         "chunk_question_memory": (chunk, head, memory),
@@ -95,10 +95,10 @@ class Reading:
                 f"expected a chunk and a token in it, got {self.chunks} of {self.chunk_tokens}"
             )
         if not self.yes or not all(0 <= found <= self.chunks for found in self.yes):
-            raise InvalidSetting(f"yes is 0 to {self.chunks} for every turn, got {self.yes!r}")
+            raise InvalidSetting(f"yes is 0 to {self.chunks} for every turn, got {self.yes!r:.80}")
         for name in ("head", "memory", "no", "yes", "rewrite", "answer"):
             if (tokens := getattr(self, f"{name}_tokens")) < 0:
-                raise InvalidSetting(f"{name}_tokens is 0 or more, got {tokens!r}")
+                raise InvalidSetting(f"{name}_tokens is 0 or more, got {tokens!r:.80}")
 
     @property
     def turns(self) -> int:

@@ -45,26 +45,29 @@ class Machine:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.prefill_rate) and self.prefill_rate > 0):
-            raise InvalidSetting(f"prefill_rate is tokens a second, got {self.prefill_rate!r}")
+            raise InvalidSetting(f"prefill_rate is tokens a second, got {self.prefill_rate!r:.80}")
         sizes = [size for size, _ in self.decode_seconds]
         times = [seconds for _, seconds in self.decode_seconds]
         if not sizes or sizes[0] < 1 or any(a >= b for a, b in itertools.pairwise(sizes)):
             raise InvalidSetting(
                 f"decode_seconds is pairs (requests, seconds) by rising requests from 1, "
-                f"got {self.decode_seconds!r}"
+                f"got {self.decode_seconds!r:.80}"
             )
         if times[0] < 0 or any(a > b for a, b in itertools.pairwise(times)):
             raise InvalidSetting(
-                f"decode_seconds: more requests decode no faster each, got {self.decode_seconds!r}"
+                f"decode_seconds: more requests decode no faster each, got "
+                f"{self.decode_seconds!r:.80}"
             )
         if self.slots < 1:
-            raise InvalidSetting(f"slots is 1 or more, got {self.slots!r}")
+            raise InvalidSetting(f"slots is 1 or more, got {self.slots!r:.80}")
         if self.block_tokens < 1:
-            raise InvalidSetting(f"block_tokens is 1 or more, got {self.block_tokens!r}")
+            raise InvalidSetting(f"block_tokens is 1 or more, got {self.block_tokens!r:.80}")
         if self.cache_tokens is not None and self.cache_tokens < 0:
-            raise InvalidSetting(f"cache_tokens is 0 or more, or None, got {self.cache_tokens!r}")
+            raise InvalidSetting(
+                f"cache_tokens is 0 or more, or None, got {self.cache_tokens!r:.80}"
+            )
         if self.batching not in BATCHINGS:
-            raise InvalidSetting(f"batching is one of {BATCHINGS}, got {self.batching!r}")
+            raise InvalidSetting(f"batching is one of {BATCHINGS}, got {self.batching!r:.80}")
 
     @property
     def cache_blocks(self) -> int | None:
@@ -115,5 +118,5 @@ def machine(name: str) -> Machine:
         InvalidSetting: there is none of this name.
     """
     if name not in MACHINES:
-        raise InvalidSetting(f"no machine {name!r}; there are: {', '.join(MACHINES)}")
+        raise InvalidSetting(f"no machine {name!r:.80}; there are: {', '.join(MACHINES)}")
     return MACHINES[name]

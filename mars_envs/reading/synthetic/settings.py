@@ -114,7 +114,7 @@ def check_numbers(settings: Any, **limits: tuple[int, int | None]) -> None:
         whole = isinstance(value, int) and not isinstance(value, bool)
         if not whole or value < least or (most is not None and value > most):
             says = f"at least {least}" if most is None else f"from {least} to {most}"
-            raise InvalidSetting(f"{name} is a whole number {says}, got {value!r}")
+            raise InvalidSetting(f"{name} is a whole number {says}, got {value!r:.80}")
 
 
 def check_choices(settings: Any, *names: str) -> None:
@@ -127,7 +127,7 @@ def check_choices(settings: Any, *names: str) -> None:
     for name in names:
         choices, value = typing.get_args(hints[name]), getattr(settings, name)
         if value not in choices:
-            raise InvalidSetting(f"{name} is one of {', '.join(choices)}, got {value!r}")
+            raise InvalidSetting(f"{name} is one of {', '.join(choices)}, got {value!r:.80}")
 
 
 def check_depths(depths: tuple[float, ...] | None) -> None:
@@ -156,7 +156,7 @@ def settings_from(kind: type, options: Mapping[str, Any]) -> dict[str, Any]:
     result = {}
     for name, value in options.items():
         if name not in hints:
-            raise InvalidSetting(f"no option {name!r} here; there are {', '.join(hints)}")
+            raise InvalidSetting(f"no option {name!r:.80} here; there are {', '.join(hints)}")
         result[name] = _value(name, value, hints[name]) if isinstance(value, str) else value
     return result
 
@@ -173,5 +173,5 @@ def _value(name: str, word: str, hint: Any) -> Any:
     except ValueError as error:
         kind = "numbers with commas between them"
         kind = "a whole number" if int in kinds else "a number" if float in kinds else kind
-        raise InvalidSetting(f"{name} needs {kind}, got {word!r}") from error
+        raise InvalidSetting(f"{name} needs {kind}, got {word!r:.80}") from error
     return word

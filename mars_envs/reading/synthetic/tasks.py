@@ -72,14 +72,14 @@ def synthetic_tasks(family: str, **options: Any) -> SyntheticTasks:
         (2, 2, 1000)
     """
     if family not in FAMILIES:
-        raise InvalidSetting(f"no synthetic family {family!r}; there are {', '.join(FAMILIES)}")
+        raise InvalidSetting(f"no synthetic family {family!r:.80}; there are {', '.join(FAMILIES)}")
     found = FAMILIES[family]
     given = settings_from(SyntheticSettings, options)
     for name in _SPECIAL:
         if given.get(name) is not None and name not in found.options:
             having = [f.name for f in FAMILIES.values() if name in f.options]
             raise InvalidSetting(
-                f"{family} has no {name!r}; it is an option of {', '.join(having)}"
+                f"{family} has no {name!r:.80}; it is an option of {', '.join(having)}"
             )
     # What is set to None is as if it were not said.
     said = {name: value for name, value in given.items() if value is not None}
