@@ -38,7 +38,7 @@ REAL: Final = (
     *("Bolivar", "Demeter", "Genesis", "Jupiter", "Lebanon", "Magadan", "Matador", "Nemesis"),
     *("Paradox", "Pokemon", "Ramadan", "Salomon", "Senegal", "Seminar", "Solomon", "Taliban"),
 )
-"""Names of this form that mean something; they are never used."""
+"""Some of the names of this form that mean something; these are never used."""
 
 
 @dataclass(frozen=True)
