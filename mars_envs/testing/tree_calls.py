@@ -7,7 +7,7 @@ from typing import Any
 
 from ..tree_search.shell import OUTSIDE
 from .episodes import Player
-from .frames import Frame, assert_same
+from .frames import CLONES, Frame, assert_same
 from .moments import Moment, Witness
 
 SEEDS = range(20)
@@ -40,6 +40,14 @@ def check_resets(player: Player, make_env: Callable[[], Any]) -> None:
         [_start(player, twin) for _ in SEEDS],
         f"resets without a seed after reset(seed={SEEDS[-1]}), in another environment",
     )
+    for name, copy in CLONES:
+        _start(player, twin, SEEDS[-1])
+        resumed = copy(twin)
+        assert_same(
+            unseeded,
+            [_start(player, resumed) for _ in SEEDS],
+            f"resets without a seed of a {name} (which goes on with the random generator, too)",
+        )
     for starts, how in ((seeded, "reset(seed=0), reset(seed=1), …"), (unseeded, "reset(), …")):
         drawn = {_task_of(start) for start in starts}
         assert len(drawn) > 1 or len(known) < 2, (

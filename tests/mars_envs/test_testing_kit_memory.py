@@ -212,6 +212,21 @@ class NeverForGood(Rounds):
         super().fail(agent, reason)
 
 
+class SilenceIsNo(Rounds):
+    """Takes a reader that gives no action for one that finds nothing."""
+
+    def step(self, actions: Any) -> Any:
+        readers = [agent for agent in self._asked() if agent.startswith("reader")]
+        return super().step({**dict.fromkeys(readers, "<check>no</check>"), **actions})
+
+
+class CopiesDrawAnew(Rounds):
+    """Loses the random generator in a pickle."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_np_random": None}
+
+
 class FailuresAreNo(Turns):
     """Takes a failed call for a reply, as released evaluation code does."""
 
@@ -320,6 +335,8 @@ def says_no(agent: str, observation: Any, info: Mapping[str, Any], turn: int) ->
             FailuresAreNo,
             r"info\['call_id'\] of|info\['status'\] of reader_. is 'no', but it failed",
         ),
+        (SilenceIsNo, r"info\['status'\] of reader_0 is 'no', but it failed to act"),
+        (CopiesDrawAnew, "resets without a seed of a deepcopy .which goes on with the random"),
         (ViewPaysTwice, "the reward of the agent is 1.0, but reward_answer . reward_turns is 0.0"),
         (ViewOfAnother, r"info\['ask_id'\] was 0, but after the action info\['call_id'\] is -1"),
     ],
