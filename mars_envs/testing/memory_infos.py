@@ -60,6 +60,11 @@ def check_facts(agent: str, info: Mapping[str, Any]) -> None:
         f"info['exit_reason'] is {info['exit_reason']!r}; expected one of {', '.join(EXITS[1:])}, "
         "or '' while reading goes on"
     )
+    unread = not info["n_calls"] and (info["memory_tokens"] or info["memory_truncated"])
+    assert not unread, (
+        f"info['memory_tokens'] is {info['memory_tokens']} and info['memory_truncated'] "
+        f"{info['memory_truncated']} before anybody has said a thing"
+    )
     if info["call_id"] == NOTHING:
         for key, nothing in NO_CALL.items():
             assert info[key] == nothing, (
@@ -103,6 +108,10 @@ def check_ending(agent: str, info: Mapping[str, Any], terminated: bool, truncate
     assert reason == "answered" or info["reward_answer"] == info["reward_turns"] == 0.0, (
         f"reward_answer and reward_turns are {info['reward_answer']!r} and "
         f"{info['reward_turns']!r} with stop_reason {reason!r}; only an answer is paid"
+    )
+    assert info["reward_answer"] > 0 or info["reward_turns"] <= 0, (
+        f"reward_turns is {info['reward_turns']!r} with reward_answer {info['reward_answer']!r}; "
+        "few turns are paid with a right answer only, as being wrong is quick"
     )
 
 

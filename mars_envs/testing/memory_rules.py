@@ -19,6 +19,7 @@ from ..parallel_memory.workflow import Phase
 from ..spaces import TEXT_LIMIT, replace_surrogates
 from .gym import LEARNER, check_prompt
 from .memory_infos import check_ending, check_facts
+from .memory_texts import check_prompt_holds, check_tokens
 from .memory_turns import Turns
 from .moments import Moment
 
@@ -134,10 +135,10 @@ class MemoryRules:
                 + ("failed to act" if failed else f"said {moment.actions[agent]!r:.80}")
                 + "; 'error' is for failures, and a bad reply is none"
             )
-            self._check_text(agent, moment, seen)
+            self._check_text(agent, moment, before)
 
-    def _check_text(self, agent: str, moment: Moment, seen: Mapping[str, Any]) -> None:
-        info = moment.infos[agent]
+    def _check_text(self, agent: str, moment: Moment, before: Moment) -> None:
+        info, seen = moment.infos[agent], before.observations[agent]
         text = moment.actions.get(agent, "")
         cut = text[:TEXT_LIMIT]
         for key, happened in (
@@ -147,6 +148,9 @@ class MemoryRules:
             assert info[key] == happened, (
                 f"info[{key!r}] of {agent} must be {happened} after the text {text!r:.80}"
             )
+        for key, told in (("output_tokens", cut), ("prompt_tokens", seen["prompt"])):
+            if info["status"] != "error" and not before.infos[agent]["prompt_truncated"]:
+                check_tokens(f"info[{key!r}] of {agent} is {info[key]}, for", info[key], told)
         if seen["chunk"] and len(seen["chunk"]) < TEXT_LIMIT and info["chunk_index"] != NOTHING:
             length = info["span_end"] - info["span_start"]
             assert length == len(seen["chunk"]), (
@@ -208,6 +212,9 @@ class MemoryViewRules:
         check_facts("the agent", info)
         check_ending("the agent", info, moment.terminations[LEARNER], moment.truncations[LEARNER])
         check_prompt(moment)
+        seen = moment.observations[LEARNER]
+        if isinstance(seen, Mapping):
+            check_prompt_holds("the agent", seen, cut=info["prompt_truncated"])
         _check_rewards(moment, info)
         if before:
             for key in CONSTANT:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..parallel_memory.infos import NOTHING
 from ..parallel_memory.state import STATE_COLUMNS
 from ..parallel_memory.workflow import Phase
+from .memory_texts import Texts
 from .moments import Moment
 
 FOLLOWS = {
@@ -58,6 +59,7 @@ class Turns:
         self._chunks: dict[int, str] = {}
         self._gold: dict[int, int] = {}
         self._question: str | None = None
+        self._texts = Texts()
 
     def follow(self, moment: Moment, before: Moment | None) -> None:
         """Check the next moment.
@@ -72,6 +74,9 @@ class Turns:
         for agent in moment.agents:
             if moment.infos[agent]["active"]:
                 self._see(agent, moment)
+        for agent in moment.agents:
+            if moment.infos[agent]["active"]:
+                self._texts.see(agent, moment)
         if self._reads:
             self._check_counts(info)
             self._check_exit(info)
@@ -121,6 +126,7 @@ class Turns:
             info, seen = moment.infos[agent], before.observations[agent]
             if info["call_id"] != before.infos[agent]["ask_id"] or info["call_id"] == NOTHING:
                 continue
+            self._texts.hear(agent, moment, seen)
             turn = self._turns.setdefault(info["turn"], _Turn())
             if seen["role"] == "merger" and info["status"] != "error":
                 notes = json.loads(seen["selected"] or "[]")
@@ -145,6 +151,8 @@ class Turns:
             assert gold == info["chunk_gold"], (
                 f"info['chunk_gold'] of chunk {chunk} is {info['chunk_gold']}, but was {gold}"
             )
+            if seen["role"] == "reader":
+                _check_verdict(agent, info)
 
     def _see(self, agent: str, moment: Moment) -> None:
         seen, info = moment.observations[agent], moment.infos[agent]
@@ -211,6 +219,16 @@ class Turns:
             ended = number < info["turns_used"] or info["phase"] == Phase.ANSWER
             if ended and turn.merges and turn.whole and not info["merge_dropped"]:
                 _check_merges(number, turn)
+
+
+def _check_verdict(agent: str, info: Mapping[str, Any]) -> None:
+    """Check whether a reader was right, where that depends on its reply alone."""
+    silent = info["status"] in ("no", "empty")
+    expected = {0: (1 if silent else -1,), NOTHING: (0,)}.get(info["chunk_gold"], (-1, 0, 1))
+    assert info["read_score"] in expected, (
+        f"info['read_score'] of {agent} must be {expected[0]}, got {info['read_score']}: it said "
+        f"{info['status']!r} of a chunk with chunk_gold {info['chunk_gold']}"
+    )
 
 
 def _check_merges(number: int, turn: _Turn) -> None:

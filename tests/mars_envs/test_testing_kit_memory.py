@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -88,6 +89,17 @@ class LosesNotes(Rounds):
         return {**seen, "selected": "[]"} if seen["selected"] else seen
 
 
+class InventsNotes(Rounds):
+    """Gives the merger other notes than readers wrote."""
+
+    def _observation(self, agent: str) -> dict[str, Any]:
+        seen = super()._observation(agent)
+        if seen["role"] != "merger":
+            return seen
+        notes = [{**note, "text": seen["question"]} for note in json.loads(seen["selected"])]
+        return {**seen, "selected": json.dumps(notes)}
+
+
 # Infos ----------------------------------------------------------------------------------------
 
 
@@ -123,6 +135,16 @@ class Lies(Rounds):
 
 def lies(**says: Any) -> Callable[[], Lies]:
     return type("Lies", (Lies,), {"says": says})
+
+
+class RemembersMuch(Rounds):
+    """Counts more tokens of the memory than it has."""
+
+    def _infos(self) -> Any:
+        infos = super()._infos()
+        for info in infos.values():
+            info["memory_tokens"] = 999 if info["memory_tokens"] else 0
+        return infos
 
 
 class ForgetsCalls(Rounds):
@@ -183,6 +205,18 @@ class PaysEarly(Rounds):
     def step(self, actions: Any) -> Any:
         seen, rewards, *rest = super().step(actions)
         return (seen, dict.fromkeys(rewards, 0.1), *rest)
+
+
+class PaysHaste(Rounds):
+    """Pays for few turns, whatever the answer."""
+
+    def step(self, actions: Any) -> Any:
+        seen, rewards, ends, cuts, infos = super().step(actions)
+        if any(ends.values()):
+            rewards = {agent: float(infos[agent]["reward_answer"]) + 0.2 for agent in rewards}
+            for info in infos.values():
+                info["reward_turns"] = 0.2
+        return seen, rewards, ends, cuts, infos
 
 
 class Selfish(Rounds):
@@ -290,13 +324,29 @@ def says_no(agent: str, observation: Any, info: Mapping[str, Any], turn: int) ->
         (sees("merger", question="Why?"), "merger_0 sees another question than was asked before"),
         (sees("merger", chunk="x"), "merger_0 sees a chunk; memory is the only channel"),
         (sees("answerer", selected="[]"), "the answerer sees what readers reported"),
-        (sees("reader", chunk="x"), "read a chunk of 1 characters, but span_start and span_end"),
+        (sees("reader", chunk="o"), "read a chunk of 1 characters, but span_start and span_end"),
         (ReadsOnesOwnMemory, "reader_1 sees another memory than the readers before it in turn 1"),
         (OtherChunks, "reader_0 sees another text as chunk 0 than was shown before"),
         (
             LosesNotes,
             r"in turn 1 something was found in the chunks .* the merges took \[\[\]\]: left",
         ),
+        (sees("reader", prompt="Read."), r"the prompt of reader_0 lacks \[.* of the question"),
+        (
+            sees("reader", prompt="What is the city of traveller 0 1?"),
+            r"the prompt of reader_0 lacks \[.* of the chunk 'Line 0",
+        ),
+        (
+            sees("answerer", prompt="What is the city of traveller 0 1?"),
+            r"the prompt of answerer_0 lacks \[.* of the memory",
+        ),
+        (
+            sees("reader", memory=""),
+            r"info\['memory_tokens'\] is ., and reader_0 sees the memory ''",
+        ),
+        (sees("answerer", memory=""), "and answerer_0 sees the memory ''"),
+        (sees("answerer", memory="Rome"), r"answerer_0 sees the memory 'Rome', but \['rome'\]"),
+        (InventsNotes, "merger_0 is given 'What is the city of traveller .*' as a note"),
         (told(active=True), r"info\['ask_id'\] of merger_0 is -1 while info\['active'\] is True"),
         (told(phase=7), r"info\['phase'\] of reader_0 is 7; expected one of \[0, 1, 2, 3\]"),
         (told(n_failed=-1), r"info\['n_failed'\] of reader_0 is a number of things, got -1"),
@@ -316,6 +366,12 @@ def says_no(agent: str, observation: Any, info: Mapping[str, Any], turn: int) ->
         (lies(status="no", found=True), "info.'found'. of reader_0 is true with status 'no'"),
         (lies(chunk_gold=5), r"info\['chunk_gold'\] of reader_0 is 1, 0 or -1, got 5"),
         (lies(read_score=5), r"info\['read_score'\] of reader_0 is -1, 0 or 1, got 5"),
+        (lies(prompt_tokens=0), r"info\['prompt_tokens'\] of reader_. is 0, for 'q What is"),
+        (lies(output_tokens=0), r"info\['output_tokens'\] of reader_. is 0, for "),
+        (lies(output_tokens=9999), r"info\['output_tokens'\] of reader_. is 9999, for "),
+        (RemembersMuch, r"info\['memory_tokens'\] is 999, and .* sees the memory"),
+        (told(memory_tokens=999), r"info\['memory_tokens'\] is 999 .* before anybody has said"),
+        (told(memory_truncated=True), r"info\['memory_truncated'\] True before anybody has said"),
         (lies(span_start=9, span_end=3), "reader_0 read the characters 9 to 3"),
         (lies(action_repaired=True), r"info\['action_repaired'\] of reader_. must be False after"),
         (lies(action_truncated=True), r"info\['action_truncated'\] of reader_. must be False"),
@@ -326,6 +382,7 @@ def says_no(agent: str, observation: Any, info: Mapping[str, Any], turn: int) ->
         (ChangesGold, r"info\['chunk_gold'\] of chunk 0 is 0, but was 1"),
         (BoastsOfRecall, "info.'gold_recall'. is 0.5, but something was found in . of 1 gold"),
         (PaysEarly, "the reward of reader_0 is 0.1, but reward_answer . reward_turns is 0.0"),
+        (PaysHaste, "reward_turns is 0.2 with reward_answer 0.0; few turns are paid with a right"),
         (Selfish, r"metadata\['shared_reward'\] must be True"),
         (SwapsEndings, "terminated=False, truncated=True with stop_reason 'answered', which means"),
         (OneSeed, r"reset\(seed=0\), reset\(seed=1\), … gave the task .* 20 times of 20"),
