@@ -26,8 +26,8 @@ class BenchMemoryConfig:
     )
     """Ways of reading: pi_mem, no_check, no_merge, recurrent, gated, direct, retrieval; settings of
     one stand behind a colon: `pi_mem:max_turns=1,order=reference`, `recurrent:passes=2`. `direct`
-    has no window by default: it is shown the whole document, however long; give it one,
-    `direct:context_tokens=8000`, to compare."""
+    has no window by default: it is shown all of a document, up to 1,048,576 characters; give it
+    one, `direct:context_tokens=8000`, to compare."""
     agents: list[str] = field(default_factory=lambda: ["oracle"], metadata={"metavar": "AGENT"})
     """Who reads: `oracle` (knows the evidence), `noisy:MISS,FALSE_YES` (an oracle that errs with
     these chances), `lexical` (goes by words, knows nothing), `hf:MODEL_DIR`, or the address of an

@@ -90,8 +90,13 @@ class Episode:
     ) -> None:
         self.task = task
         self.workflow = workflow
+        # A passage that a cut has left out counts as a chunk of its own, which nobody reads.
+        held = {i for places in gold for i in places}
+        for number, (piece, places) in enumerate(zip(task.evidence, gold, strict=True)):
+            if not places and piece.start < piece.end:
+                held.add(workflow.n_chunks + number)
         known = bool(gold) or task.no_evidence
-        self.tally = Tally(frozenset(i for held in gold for i in held) if known else None)
+        self.tally = Tally(frozenset(held) if known else None)
         self.asked: dict[str, Call] = {}
         """The agents that must answer now, and the call of each."""
         self.last: dict[str, LastCall] = {}

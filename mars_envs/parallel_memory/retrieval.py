@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import InvalidSetting
 from ..reading.chunking import Chunks, chunk_document
+from ..spaces import TEXT_LIMIT
 from .calls import question_text
 from .settings import MemorySettings, whole_number
 from .single_pass import SinglePass
@@ -22,7 +23,8 @@ from .single_pass import SinglePass
 class Retrieval(SinglePass):
     """Answers from the pieces of a document that a search finds.
 
-    With a window, as many of the best as fit.
+    As many of the best as fit into the window, where there is one, and into an observation, a text
+    of `TEXT_LIMIT` characters.
 
     Args:
         question: what to answer, and to search for.
@@ -34,7 +36,7 @@ class Retrieval(SinglePass):
 
     Raises:
         InvalidSetting: `piece_tokens` or `top` is no whole number of at least 1, or not even one
-            piece fits in the window.
+            piece fits.
         ImportError: the extra `retrieval` is not installed.
     """
 
@@ -54,12 +56,18 @@ class Retrieval(SinglePass):
         scores = bm25(question, pieces)
         best = np.argsort(-scores, kind="stable")[: whole_number("top", top, 1)].tolist()
         super().__init__(question, pieces, sorted(best), settings=settings, prompts=prompts)
-        while self._too_much() > 0:
+        while self._too_much() > 0 or not self._fits():
             if len(best) < 2:
+                if self._too_much() > 0:
+                    raise InvalidSetting(
+                        f"a window of {self.settings.window} tokens has no room for a piece of "
+                        f"{piece_tokens} beside prompt and answer; widen it, or lower piece_tokens "
+                        "or answer_tokens"
+                    )
                 raise InvalidSetting(
-                    f"a window of {self.settings.window} tokens has no room for a piece of "
-                    f"{piece_tokens} beside prompt and answer; widen it, or lower piece_tokens or "
-                    "answer_tokens"
+                    f"an observation of {TEXT_LIMIT:,} characters has no room for a piece of "
+                    f"{piece_tokens} tokens beside the question; lower piece_tokens, or shorten "
+                    "the question"
                 )
             best.pop()
             self._show(sorted(best))

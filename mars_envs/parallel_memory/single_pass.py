@@ -1,7 +1,9 @@
 """One call: the answer from passages of the document, without a memory.
 
 `Direct` shows as much of the document as fits, with the middle left out, as is usual for models
-whose window is too small. `retrieval` shows what a search finds.
+whose window is too small. `retrieval` shows what a search finds. An observation is a text of
+`TEXT_LIMIT` characters at most; what does not fit into it is left out here, so that an environment
+shows, counts and scores the same as whoever plays the workflow itself.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from typing import Any
 
 from ..errors import InvalidSetting
 from ..reading.chunking import Chunks, chunk_document
+from ..spaces import TEXT_LIMIT
 from .calls import CallLoop, Request, Sizes, question_text
+from .play import write_selected
 from .prompts import DirectView, resolve_prompts
 from .settings import MemorySettings
 from .workflow import Call, Note, TurnRecord
@@ -81,11 +85,15 @@ class SinglePass(CallLoop):
             return 0
         return self._count(self._answer_prompt()) + self.settings.answer_tokens - window
 
+    def _fits(self) -> bool:
+        """Return whether the texts of the call fit into an observation."""
+        return max(map(len, self._texts(self._passages()))) <= TEXT_LIMIT
+
     def _advance(self) -> None:
         raise AssertionError("the only call is the answerer's")
 
     def _call(self, call_id: int, request: Request) -> Call:
-        notes = tuple(Note(text=self._chunk(i), first=i, last=i) for i in self._shown)
+        notes = self._notes(self._passages())
         return replace(super()._call(call_id, request), selected=notes)
 
     def _sizes(self, request: Request) -> Sizes:
@@ -93,10 +101,21 @@ class SinglePass(CallLoop):
         return Sizes(prompt=self._count(self._prompt_around()) + shown, selected=shown)
 
     def _answer_prompt(self) -> str:
-        return self._direct_prompt([self._chunk(i) for i in self._shown])
+        return self._direct_prompt(self._passages())
 
     def _prompt_around(self) -> str:
         return self._direct_prompt([""] * len(self._shown))
+
+    def _passages(self) -> list[str]:
+        return [self._chunk(i) for i in self._shown]
+
+    def _notes(self, passages: Sequence[str]) -> tuple[Note, ...]:
+        pairs = zip(self._shown, passages, strict=True)
+        return tuple(Note(text=text, first=i, last=i) for i, text in pairs)
+
+    def _texts(self, passages: Sequence[str]) -> tuple[str, str]:
+        """Return both texts that show passages, the prompt and JSON."""
+        return self._direct_prompt(passages), write_selected(self._notes(passages))
 
     def _direct_prompt(self, passages: Sequence[str]) -> str:
         labels = [self._label(i) for i in self._shown]
@@ -113,10 +132,12 @@ class Direct(SinglePass):
         settings: as of `SinglePass`; `window` counts, too.
         prompts: as of `SinglePass`.
         context_tokens: the most tokens of the document that are shown: its first and its last half
-            of them. None: what the window leaves beside prompt and answer; without a window, all.
+            of them. None: what the window leaves beside prompt and answer; without a window, as
+            many as a text of `TEXT_LIMIT` characters holds, which is the most in any case.
 
     Raises:
-        InvalidSetting: `context_tokens` is less than 1, or nothing is left of the window.
+        InvalidSetting: `context_tokens` is less than 1, nothing is left of the window, or the
+            question, or the first token, fills an observation on its own.
     """
 
     def __init__(
@@ -140,10 +161,43 @@ class Direct(SinglePass):
                     f"a window of {settings.window} tokens has no room for a document beside "
                     f"prompt and answer ({taken} tokens); widen it, or lower answer_tokens"
                 )
-        pieces = chunk_document(
-            chunks.document,
-            size=_WHOLE if context_tokens is None else context_tokens,
-            limit=context_tokens,
-            tokenizer=chunks.tokenizer,
+        whole, room = chunks, TEXT_LIMIT
+        chunks = _ends(whole, context_tokens, room)
+        super().__init__(question, chunks, range(len(chunks)), settings=settings, prompts=prompts)
+        while not self._fits():
+            if sum(chunks.tokens(i) for i in range(len(chunks))) < 2:
+                raise InvalidSetting(
+                    f"an observation of {TEXT_LIMIT:,} characters has no room for a single token "
+                    "of the document beside the question; shorten the question, or take another "
+                    "tokenizer"
+                )
+            # Fewer by some in any case: what is left may be longer as JSON than what goes.
+            room = min(room - room // 64 - 1, self._room())
+            self.chunks = chunks = _ends(whole, context_tokens, room)
+            self._show(range(len(chunks)))
+
+    def _room(self) -> int:
+        """Return how many characters of the document fit, if all are like those that are shown."""
+        passages = self._passages()
+        shown = sum(map(len, passages))
+        around = self._texts([""] * len(passages))
+        return min(
+            shown * (TEXT_LIMIT - len(frame)) // max(1, len(text) - len(frame))
+            for text, frame in zip(self._texts(passages), around, strict=True)
         )
-        super().__init__(question, pieces, range(len(pieces)), settings=settings, prompts=prompts)
+
+
+def _ends(chunks: Chunks, tokens: int | None, characters: int) -> Chunks:
+    """Cut a document to its first and its last half of so many tokens, and of so many characters.
+
+    One token is the least, whatever its length.
+    """
+    document, tokenizer = chunks.document, chunks.tokenizer
+    if len(document) > characters:
+        half = max(0, characters // 2)
+        head = document.read(0, half)
+        tail = document.read(len(document) - half, len(document))
+        held = max(1, 2 * min(tokenizer.count(head), tokenizer.count(tail)))
+        tokens = held if tokens is None else min(tokens, held)
+    size = _WHOLE if tokens is None else tokens
+    return chunk_document(document, size=size, limit=tokens, tokenizer=tokenizer)

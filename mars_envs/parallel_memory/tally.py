@@ -30,7 +30,8 @@ class Tally:
     """Counts the calls of a workflow as they are answered.
 
     Args:
-        gold: chunks that hold evidence; None where nobody knows.
+        gold: chunks that hold evidence, and a number beyond the last chunk for each passage that is
+            in none; None where nobody knows.
     """
 
     def __init__(self, gold: frozenset[int] | None) -> None:

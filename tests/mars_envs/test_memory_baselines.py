@@ -7,17 +7,21 @@ import itertools
 import math
 import pickle
 import random
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from mars_envs.errors import InvalidSetting, ProtocolError
+from mars_envs.parallel_memory import observations, retrieval, single_pass
 from mars_envs.parallel_memory.gated import GatedMemory
 from mars_envs.parallel_memory.gated_replies import Update
 from mars_envs.parallel_memory.methods import METHODS, make_workflow
-from mars_envs.parallel_memory.play import play
+from mars_envs.parallel_memory.play import call_view, play
 from mars_envs.parallel_memory.recurrent import RecurrentMemory
 from mars_envs.parallel_memory.relevance import most_relevant
 from mars_envs.parallel_memory.replies import Answer
@@ -25,6 +29,7 @@ from mars_envs.parallel_memory.retrieval import Retrieval, bm25
 from mars_envs.parallel_memory.scripted import lexical, oracle
 from mars_envs.parallel_memory.settings import memory_settings
 from mars_envs.parallel_memory.single_pass import Direct
+from mars_envs.parallel_memory.single_pass_env import ParallelSinglePassEnv
 from mars_envs.parallel_memory.workflow import Phase, Workflow
 from mars_envs.reading import Evidence, ReadingTask, TextDocument
 from mars_envs.reading.chunking import Chunks, chunk_document, chunks_holding
@@ -315,6 +320,116 @@ def test_direct_leaves_out_the_middle_of_a_document_that_does_not_fit(kept: int)
         *words[len(words) - tail :],
     ]
     assert len(parts) == (2 if tail else 1)
+
+
+class Blanks:
+    """A tokenizer whose tokens stand between blanks, however long."""
+
+    name = "blanks"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def offsets(self, text: str) -> NDArray[np.int64]:
+        spans = [match.span() for match in re.finditer(r"\S+", text)]
+        return np.array(spans, np.int64).reshape(-1, 2)
+
+
+@pytest.fixture
+def small_observations(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many characters the texts of observations hold."""
+    limit = 6000
+    for module in (single_pass, retrieval, observations):
+        monkeypatch.setattr(module, "TEXT_LIMIT", limit)
+    return limit
+
+
+def needle(filler: str, place: float, *, length: int) -> tuple[ReadingTask, str]:
+    """A task whose only fact stands at a share of the document, and that fact."""
+    rows = [filler] * (length // len(filler))
+    rows[int(place * len(rows))] = fact = "The key of n0 is n1. "
+    text = "".join(rows)
+    start = text.index(fact)
+    task = ReadingTask(
+        task_id="needle",
+        question="What is the key of n0?",
+        document=TextDocument(text),
+        answers=("n1",),
+        evidence=(Evidence(start=start, end=start + len(fact), text=fact),),
+    )
+    return task, fact
+
+
+@pytest.mark.parametrize("place", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("filler", ["No word. ", 'A "\\n"\n', "\x01 ", "x" * 100 + " "])
+@pytest.mark.parametrize("length", [5500, 18_000])
+def test_an_environment_shows_of_a_long_document_what_direct_shows(
+    small_observations: int, filler: str, place: float, length: int
+) -> None:
+    task, fact = needle(filler, place, length=length)
+    workflow = Direct(task.question, chunk_document(task.document))
+    (call,) = workflow.ask()
+    env = ParallelSinglePassEnv(tasks=[task])
+    seen, infos = env.reset(seed=0)
+    assert seen["answerer_0"] == call_view(workflow, call)
+    assert infos["answerer_0"]["prompt_truncated"] is False
+    # More than two thirds of the space are used, of whichever text is the longer.
+    longer = max(len(seen["answerer_0"][name]) for name in ("prompt", "selected"))
+    assert 0.67 * small_observations < longer <= small_observations
+
+    info = env.step({"answerer_0": oracle(task)(seen["answerer_0"])})[4]["answerer_0"]
+    shown = fact.strip() in call.prompt
+    assert shown or place == 0.5
+    assert info["gold_recall"] == info["exact_match"] == float(shown)
+    assert play(Direct(task.question, chunk_document(task.document)), oracle(task)).answer == (
+        "n1" if shown else "unknown"
+    )
+    tokens = workflow.chunks.tokenizer.count(call.prompt)
+    assert info["prompt_tokens"] == pytest.approx(tokens, rel=0.01)
+
+
+def test_a_long_question_takes_room_from_the_document(small_observations: int) -> None:
+    question = "Which? " * (small_observations // 10)
+    (call,) = Direct(question, chunk_document("No word. " * 3000)).ask()
+    assert 0.97 * small_observations < len(call.prompt) <= small_observations
+
+
+def test_of_two_passages_one_of_which_is_left_out_half_is_found() -> None:
+    text = "A is B. " + "No. " * 100 + "B is C. " + "No. " * 100
+    facts = ("A is B.", "B is C.")
+    task = ReadingTask(
+        task_id="two",
+        question="What is A?",
+        document=TextDocument(text),
+        answers=("C",),
+        evidence=tuple(
+            Evidence(start=text.index(fact), end=text.index(fact) + len(fact), text=fact)
+            for fact in facts
+        ),
+    )
+    _, infos = ParallelSinglePassEnv(tasks=[task], context_tokens=20).reset(seed=0)
+    assert infos["answerer_0"]["gold_recall"] == 0.5
+
+
+def test_retrieval_shows_as_many_pieces_as_an_observation_holds(small_observations: int) -> None:
+    chunks = chunk_document("word " * 3000)
+    workflow = Retrieval("Which word?", chunks, piece_tokens=500)
+    (call,) = workflow.ask()
+    assert [note.first for note in call.selected] == [0, 1]
+    assert workflow.turns[0].read == workflow.turns[0].found == (0, 1)
+    assert len(call.prompt) <= small_observations
+
+
+@pytest.mark.parametrize("method", ["direct", "retrieval"])
+@pytest.mark.parametrize(
+    ("question", "words"), [("Which?", "x" * 6001), ("Which? " * 1000, "No word")]
+)
+def test_what_cannot_be_observed_at_all_is_refused(
+    small_observations: int, method: str, question: str, words: str
+) -> None:
+    chunks = chunk_document(words, tokenizer=Blanks())
+    with pytest.raises(InvalidSetting, match="an observation of 6,000 characters has no room"):
+        make_workflow(method, question, chunks)
 
 
 def test_direct_fits_its_prompt_and_answer_into_the_window() -> None:

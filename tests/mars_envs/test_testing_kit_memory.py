@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mars_envs import ParallelMemoryEnv, TurnBasedMemoryEnv
 from mars_envs.parallel_memory.loop import MemoryLoop
 from mars_envs.parallel_memory.views import ParallelMemoryView
 from mars_envs.parallel_memory.workflow import Phase
+from mars_envs.reading import Evidence
 from mars_envs.testing import check_memory, odd_reader, stub_reading_tasks
 
 STUBS: dict[str, Any] = {
@@ -380,7 +382,7 @@ def says_no(agent: str, observation: Any, info: Mapping[str, Any], turn: int) ->
         (Rephases, "the observation of reader_0 has phase 1, but infos say 0"),
         (Remembers, r"info\['call_id'\] of answerer_0 went from -1 to 0, but it was not asked"),
         (ChangesGold, r"info\['chunk_gold'\] of chunk 0 is 0, but was 1"),
-        (BoastsOfRecall, "info.'gold_recall'. is 0.5, but something was found in . of 1 gold"),
+        (BoastsOfRecall, "info.'gold_recall'. is 0.5, but something was found in 0 of . gold"),
         (PaysEarly, "the reward of reader_0 is 0.1, but reward_answer . reward_turns is 0.0"),
         (PaysHaste, "reward_turns is 0.2 with reward_answer 0.0; few turns are paid with a right"),
         (Selfish, r"metadata\['shared_reward'\] must be True"),
@@ -417,3 +419,13 @@ def test_the_kit_finds_a_reward_that_the_team_does_not_share() -> None:
 
 def test_the_kit_accepts_what_keeps_the_contract() -> None:
     check_memory(Rounds)
+
+
+def test_the_kit_accepts_passages_that_a_cut_has_left_out() -> None:
+    tasks = []
+    for task in stub_reading_tasks():
+        start = task.document.read(0, len(task.document)).index("Line 3")
+        middle = Evidence(start=start, end=start + len("Line 3"), text="Line 3")
+        tasks.append(replace(task, evidence=(*task.evidence, middle)))
+    # Four lines of six: of two passages, one is in the middle.
+    check_memory(lambda: ParallelMemoryEnv(tasks=tasks, chunk_tokens=9, document_tokens=36))
