@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -38,7 +39,7 @@ class EpisodeEnd:
         return self.over and not self.truncated
 
 
-class Shell:
+class Shell(ABC):
     """The first base of an environment, before PettingZoo's own class.
 
     Args:
@@ -92,11 +93,13 @@ class Shell:
             return None
         return text
 
+    @abstractmethod
     def _to_image(self) -> NDArray[np.uint8]:
-        raise NotImplementedError
+        """Return the picture."""
 
+    @abstractmethod
     def _to_text(self) -> str:
-        raise NotImplementedError
+        """Return the text."""
 
     def _seed(self, seed: int | None) -> None:
         """Start the generator anew; None: go on with it."""

@@ -57,9 +57,13 @@ def shell_arguments(
     reward = _taken(options, _names(RewardSettings))
     own = _taken(options, set(METHODS[method].options))
     if unknown := sorted(set(options) - set(SHELL_OPTIONS)):
-        names = {*SHELL_OPTIONS, *_names(MemorySettings), *_names(RewardSettings)}
+        shared = shell_arguments.__kwdefaults__ or {}
+        names = {*shared, *SHELL_OPTIONS, *_names(MemorySettings), *_names(RewardSettings)}
         known = sorted(names.union(METHODS[method].options))
-        raise InvalidSetting(f"unknown options {unknown}; expected some of {known}")
+        raise InvalidSetting(
+            f"unknown options {unknown}; expected some of {known}, or those of the environment's "
+            "own (see its docstring)"
+        )
     prompts = prompts.__name__ if isinstance(prompts, ModuleType) else prompts
     return {
         "start": MethodMaker(

@@ -10,7 +10,7 @@ The equations are those of the paper (arXiv 2608.03048, eq. 1-2):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -165,7 +165,11 @@ class MemoryLoop(CallLoop):
             kept = most_relevant([note.text for note in notes], query, cap)
             self._dropped = len(notes) - cap
             notes = [notes[place] for place in kept]
-        notes = [self._fitting(note) for note in notes]
+        fitting = [self._fitting(note) for note in notes]
+        self._flag_cut(
+            {note.first for note, kept in zip(notes, fitting, strict=True) if kept != note}
+        )
+        notes = fitting
         self._found = {note.first: note for note in notes}
         if notes and self.settings.merging:
             self._phase = Phase.MERGE
@@ -216,7 +220,7 @@ class MemoryLoop(CallLoop):
             memory = min(memory + over, most)
 
     def _fitting(self, note: Note) -> Note:
-        """Return a note that fits in a call of its own, cut and flagged if need be."""
+        """Return a note that fits in a call of its own, cut if need be."""
         room = self._space.room(self._memory_size())
         if room is None:
             return note
@@ -229,8 +233,6 @@ class MemoryLoop(CallLoop):
             if over <= 0 or tokens <= self.settings.memory_tokens:
                 break
             tokens = max(tokens - over, self.settings.memory_tokens)
-        if fitting is not note:
-            self._flag_cut(note.first)
         return fitting
 
     def _too_much(self, merger: Request) -> int:
@@ -241,9 +243,12 @@ class MemoryLoop(CallLoop):
         prompt = self._count(self.prompts.merge(self._merge_view(merger)))
         return prompt + self.settings.memory_tokens - window
 
-    def _flag_cut(self, index: int) -> None:
+    def _flag_cut(self, chunks: Set[int]) -> None:
+        """Say in the records of this turn's readers whose notes are not whole."""
+        if not chunks:
+            return
         for call_id, record in self._records.items():
-            if record.turn == self._turn and record.index == index and record.role == "reader":
+            if record.turn == self._turn and record.index in chunks and record.role == "reader":
                 self._records[call_id] = replace(record, cut=True)
         self._calls = None
 

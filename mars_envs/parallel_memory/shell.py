@@ -13,6 +13,7 @@ so a workflow needs no undo and no pickle, and a document is never copied.
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -176,9 +177,9 @@ class MemoryShell(Shell):
 
     # The course of an episode ---------------------------------------------------------------------
 
+    @abstractmethod
     def _width(self, episode: Episode) -> int:
         """Return how many agents are asked at once."""
-        raise NotImplementedError
 
     @property
     def _episode(self) -> Episode:

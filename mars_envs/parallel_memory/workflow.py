@@ -111,7 +111,7 @@ class TurnRecord:
 
     turn: int
     read: tuple[int, ...]
-    """Chunks read, in order."""
+    """Chunks whose readers were asked, in order; of those in `failed` nothing is known."""
     found: tuple[int, ...]
     """Chunks whose reader said that it found something, and whose note was kept."""
     notes: tuple[Note, ...] = ()

@@ -662,7 +662,7 @@ def test_the_state_says_where_things_stand() -> None:
         ({"max_seconds": 0}, "max_seconds must be above 0, or None"),
         ({"render_mode": "html"}, "render_mode must be 'ansi', 'human', 'rgb_array' or None"),
         ({"match": "vibes"}, "unknown match 'vibes'"),
-        ({"tempo": 3}, r"unknown options \['tempo'\]; expected some of"),
+        ({"tempo": 3}, r"unknown options \['tempo'\]; expected some of .*chunk_tokens.*max_turns"),
         ({"prompts": "haiku"}, "haiku"),
         ({"chunk_tokens": 0}, "size must be a whole number of tokens"),
         ({"max_turns": 256}, "numbers 255 turns at most, got 256"),
