@@ -14,6 +14,7 @@ import gymnasium
 
 from .errors import ProtocolError
 from .importing import import_object
+from .random_state import draws_or_nothing
 
 Partner = Callable[[Any, Mapping[str, Any]], str]
 """From an observation and an info to an action."""
@@ -85,18 +86,23 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start an episode and let partners speak until a learner's turn."""
-        super().reset(seed=seed)
-        self._running = False
-        self._actor = None
-        for _ in range(_EMPTY_EPISODES):
-            # A fresh seed each time: the inner stream follows from this environment's own.
-            self.env.reset(seed=int(self.np_random.integers(2**31)), options=options)
-            self._play_partners()
-            if not self._over():
-                self._running = True
-                agent = self.env.agent_selection
-                return self.env.observe(agent), self._info(agent, agent)
+        """Start an episode and let partners speak until a learner's turn.
+
+        Where the environment cannot be reset, nothing has changed. Where a partner raises, no
+        episode is running. Either way the same `reset` may be repeated.
+        """
+        with draws_or_nothing(self):
+            super().reset(seed=seed)
+            for _ in range(_EMPTY_EPISODES):
+                # A fresh seed each time: the inner stream follows from this environment's own.
+                self.env.reset(seed=int(self.np_random.integers(2**31)), options=options)
+                self._running = False
+                self._actor = None
+                self._play_partners()
+                if not self._over():
+                    self._running = True
+                    agent = self.env.agent_selection
+                    return self.env.observe(agent), self._info(agent, agent)
         raise ProtocolError(
             f"partners alone finished {_EMPTY_EPISODES} episodes in a row before the learner's "
             "first turn; give the learner an agent that is chosen more often"

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidSetting, ProtocolError
+from ..random_state import draws_or_nothing
 from ..reading.chunking import Chunks, chunks_holding
 from ..reading.task import ReadingTask
 from ..shell import EpisodeEnd, Shell, whole_limit
@@ -202,21 +203,23 @@ class MemoryShell(Shell):
         return self._shown
 
     def _begin(self, seed: int | None, options: Mapping[str, Any]) -> None:
-        """Draw a task and start it; nothing changes where the options are wrong."""
+        """Draw a task and start it; where anything raises, nothing has changed."""
         chosen = self._tasks.find(options)
-        self._seed(seed)
-        # Drawn whatever the options say, so that they do not shift later episodes.
-        drawn = int(self.np_random.integers(len(self._tasks)))
-        index = drawn if chosen is None else chosen
-        episode = self._new_episode(index)
-        watch = Stopwatch(self._clock)
-        watch.start()
-        k = self._width(episode)
-        episode.ask(k)
-        ending = Ending(episode.stop_reason)
+        with draws_or_nothing(self):
+            self._seed(seed)
+            # Drawn whatever the options say, so that they do not shift later episodes.
+            drawn = int(self.np_random.integers(len(self._tasks)))
+            index = drawn if chosen is None else chosen
+            episode = self._new_episode(index)
+            watch = Stopwatch(self._clock)
+            watch.start()
+            k = self._width(episode)
+            episode.ask(k)
+            ending = Ending(episode.stop_reason)
+            shown = _show(episode, ending)
         self._index, self._log, self._made, self._watch = index, [({}, k)], episode, watch
         self._cycles, self._score, self._ending = 0, Score(), ending
-        self._shown, self._drafts = _show(episode, ending), {}
+        self._shown, self._drafts = shown, {}
         self.agents = episode.agents
 
     def _new_episode(self, index: int) -> Episode:

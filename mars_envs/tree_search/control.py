@@ -18,6 +18,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ..errors import PoolExhausted, ProtocolError
+from ..random_state import draws_or_nothing
 from .drawing import tree_to_image
 from .families import resolve_coders
 from .rendering import tree_to_text
@@ -130,10 +131,13 @@ class TreeControlEnv(gymnasium.Env[Observation, Any]):
 
         Raises:
             ValueError: a task is asked for where tasks have no index, or there is none such.
+                Nothing has changed then.
         """
-        super().reset(seed=seed)
-        self._entropy = int(self.np_random.integers(2**63))
-        self._task = self._draw((options or {}).get("task"))
+        with draws_or_nothing(self):
+            super().reset(seed=seed)
+            entropy = int(self.np_random.integers(2**63))
+            self._task = self._draw((options or {}).get("task"), _rng(entropy, 0))
+        self._entropy = entropy
         self.tree = SearchTree()
         self._rows = TreeRows(self.layout)
         self._paths = {ROOT: ()}
@@ -218,8 +222,7 @@ class TreeControlEnv(gymnasium.Env[Observation, Any]):
         supply = getattr(self._task, "left", None)  # recorded coders come to an end
         return supply is None or supply(self.tree, agent) > 0
 
-    def _draw(self, wanted: object) -> TaskModel:
-        rng = self._rng(0)
+    def _draw(self, wanted: object, rng: np.random.Generator) -> TaskModel:
         if wanted is None:
             return self._source.draw(rng)
         pick = getattr(self._source, "task", None)
@@ -234,17 +237,13 @@ class TreeControlEnv(gymnasium.Env[Observation, Any]):
             raise ValueError(f"options={{'task': {wanted!r}}}: no such task ({error})") from error
         return task
 
-    def _rng(self, *key: int) -> np.random.Generator:
-        """Return a generator that depends on the episode and on `key` alone."""
-        return np.random.default_rng(np.random.SeedSequence(self._entropy, spawn_key=key))
-
     def _expand(self, task: TaskModel, choice: Choice) -> Node | None:
         parent_id, agent = choice
         earlier = sum(child.agent == agent for child in self.tree.children(parent_id))
         # A node's name in the tree of all that could be: the same whatever else was expanded.
         path = (*self._paths[parent_id], self.agents.index(agent), earlier)
         try:
-            verdict = task.answer(self.tree, parent_id, agent, self._rng(1, *path))
+            verdict = task.answer(self.tree, parent_id, agent, _rng(self._entropy, 1, *path))
         except PoolExhausted:
             # Of a task model without `left`, nobody could know before.
             self._exhausted.add(agent)
@@ -300,6 +299,11 @@ class TreeControlEnv(gymnasium.Env[Observation, Any]):
     def _show(self) -> None:
         if self.render_mode == "human":
             print(self._text())
+
+
+def _rng(entropy: int, *key: int) -> np.random.Generator:
+    """Return a generator that depends on an episode's entropy and on `key` alone."""
+    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
 
 
 def _whole(action: Any) -> int | None:

@@ -98,13 +98,14 @@ class TreeSearchEnv(TreeShell, AECEnv[str, Observation, Action]):  # type: ignor
         Raises:
             ValueError: there is no such task or agent.
         """
-        self._start(seed, options or {})
+        with self._starting(seed, options or {}):
+            ending = self._ask(1)
+            infos = self._infos(ending)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self._skip_agent_selection: str | None = None
         self.agent_selection = self.agents[0]  # where the episode is over at once
-        ending = self._ask(1)
-        self._next_turn(ending, self._infos(ending))
+        self._next_turn(ending, infos)
 
     def observe(self, agent: str) -> Observation:
         """Return what `agent` sees: its prompt if it is its turn, else an empty one."""

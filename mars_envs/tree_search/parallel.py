@@ -75,9 +75,11 @@ class ParallelTreeSearchEnv(
         Returns:
             Observations and infos of all agents.
         """
-        self._start(seed, options or {})
-        ending = self._ask(len(self.agents))
-        return self._observations(), self._infos(ending)
+        with self._starting(seed, options or {}):
+            ending = self._ask(len(self.agents))
+            infos = self._infos(ending)
+            observations = self._observations()
+        return observations, infos
 
     def step(
         self, actions: Mapping[str, Action]

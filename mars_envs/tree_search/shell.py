@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..judging.base import Judge
+from ..random_state import draws_or_nothing
 from ..shell import EpisodeEnd, Shell
 from ..spaces import TEXT_LIMIT, UnicodeText
 from ..tasks import load_tasks
@@ -205,16 +206,27 @@ class TreeShell(Shell):
             return text
         return gymnasium.spaces.Dict(parent=gymnasium.spaces.Discrete(self.budget + 1), text=text)
 
-    def _start(self, seed: int | None, options: Mapping[str, Any]) -> None:
-        """Draw a task and start its tree; nothing changes where the options are wrong."""
+    @contextmanager
+    def _starting(self, seed: int | None, options: Mapping[str, Any]) -> Iterator[None]:
+        """Draw a task and start its tree; where anything raises, the old episode goes on.
+
+        A selector, a reward model or prompts of one's own can, when they are first asked.
+        """
         chosen = self._tasks.find(options)
         team = _team(options.get("agents"), self.possible_agents, self._agent_budgets)
-        self._seed(seed)
-        # Both draws happen whatever the options say, so that they do not shift later episodes.
-        drawn = self._tasks[int(self.np_random.integers(len(self._tasks)))]
-        seed = int(self.np_random.integers(2**31))
-        self._episode = self._new_episode(chosen or drawn, team, seed)
-        self.agents = list(team)
+        before = self._episode, self.agents
+        with draws_or_nothing(self):
+            self._seed(seed)
+            # Both draws happen whatever the options say, so that they do not shift later episodes.
+            drawn = self._tasks[int(self.np_random.integers(len(self._tasks)))]
+            seed = int(self.np_random.integers(2**31))
+            try:
+                self._episode = self._new_episode(chosen or drawn, team, seed)
+                self.agents = list(team)
+                yield
+            except BaseException:
+                self._episode, self.agents = before
+                raise
 
     def _new_episode(self, task: CodeTask, team: Sequence[str], seed: int) -> Episode:
         budgets = self._agent_budgets
