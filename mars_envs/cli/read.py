@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..answer import AnswerFailed, Finding, Progress, Reading, answer
 from ..errors import InvalidSetting
 from ..judging.answers import score_answer
 from ..parallel_memory.workflow import Phase
+from ..reading.chunking import blocks
 from ..reading.document import Document, TextDocument
 from ..reading.file_document import decoded
 from ..reading.files import open_document
@@ -26,6 +28,7 @@ from ..reading.load import load_reading_tasks
 from ..reading.quotes import LEAST_LETTERS
 from ..reading.task import ReadingTask
 from ..terminal import printable, printable_json
+from ..wording import counted
 from .console import console, progress
 from .reading_config import ReadConfig
 from .reading_models import open_model
@@ -40,6 +43,7 @@ _EXITS = {
 _SHOWN = 40
 """Findings that are shown; the rest is counted. `--json` has all."""
 _LONGEST = 300
+_RECORDS = (".json", ".jsonl")
 
 
 def read(config: ReadConfig) -> int:
@@ -62,10 +66,12 @@ def _read(config: ReadConfig) -> int:
     )
     out = Console(stderr=True, quiet=True) if config.json else console
     out.print(
-        f"{printable(config.document)}: {len(document):,} characters, "
-        f"{len(document.parts)} parts; {model.label} reads by {config.method}",
+        f"{printable(config.document)}: {counted(len(document), 'character')}, "
+        f"{counted(len(document.parts), 'part')}; {model.label} reads by {config.method}",
         markup=False,
     )
+    for warning in _doubts(config, document):
+        out.print(warning, style="yellow", markup=False)
     try:
         with nullcontext() if config.json else progress() as bar:
             reading = answer(
@@ -103,8 +109,24 @@ def _what(config: ReadConfig) -> tuple[str, Document, ReadingTask | None]:
         raise InvalidSetting("the question is empty: give one behind the document, or --item")
     if config.document == "-":
         return config.question, _standard_input(config), None
+    if os.path.isdir(config.document):
+        raise InvalidSetting(
+            f"{config.document} is a folder: name a file or, if it holds questions about "
+            "documents, one of these with --item (--item 0 is the first)"
+        )
     document = open_document(config.document, encoding=config.encoding, errors=config.errors)
     return config.question, document, None
+
+
+def _doubts(config: ReadConfig, document: Document) -> Iterator[str]:
+    """Yield what may be wrong with a document that can be read all the same."""
+    if not any(text.strip() for _, text in blocks(document)):
+        yield "there is no text in the document: what comes is answered from nothing"
+    if config.item is None and config.document.lower().endswith(_RECORDS):
+        yield (
+            "it is read as it stands in the file, braces and all; if it holds questions about "
+            "documents, choose one with --item (--item 0 is the first)"
+        )
 
 
 def _standard_input(config: ReadConfig) -> Document:
@@ -144,18 +166,18 @@ class _Report:
         if now.turn != self._turn:
             self._turn = now.turn
             self._bar.reset(self._line, total=now.n_chunks, description=f"turn {now.turn}")
-        failed = f"{now.failed} calls failed" if now.failed else ""
+        failed = f"{counted(now.failed, 'call')} failed" if now.failed else ""
         phase = {Phase.MERGE: "merging", Phase.ANSWER: "answering"}.get(now.phase, "")
         note = ", ".join(part for part in (phase, failed) if part)
         self._bar.update(self._line, completed=now.read, note=note)
         done = now.finished
         if done is not None:
             self._bar.console.print(
-                f"turn {done.turn} of at most {now.max_turns}: {len(done.read)} chunks read, "
-                f"something new in {len(done.found)}"
+                f"turn {done.turn} of at most {now.max_turns}: "
+                f"{counted(len(done.read), 'chunk')} read, something new in {len(done.found)}"
                 + (f", {len(done.failed)} not read" if done.failed else "")
-                + (f", {done.malformed} malformed replies" if done.malformed else "")
-                + f"; memory {done.memory_tokens} tokens"
+                + (f", {done.malformed} malformed" if done.malformed else "")
+                + f"; memory {counted(done.memory_tokens, 'token')}"
                 + (" (cut)" if done.memory_cut else "")
             )
 
@@ -177,9 +199,10 @@ def _print(reading: Reading, task: ReadingTask | None, config: ReadConfig, out: 
     tokens = sum(call.prompt_tokens for call in reading.calls)
     written = sum(call.output_tokens for call in reading.calls)
     out.print(
-        f"{len(reading.turns)} turns, ended because {_EXITS.get(reading.exit_reason, '')}; calls: "
+        f"{counted(len(reading.turns), 'turn')}, ended because "
+        f"{_EXITS.get(reading.exit_reason, '')}; calls: "
         + ", ".join(f"{count} {role}" for role, count in calls.items())
-        + f"; {tokens:,} tokens read, {written:,} written",
+        + f"; {counted(tokens, 'token')} read, {written:,} written",
         style="dim",
     )
     if reading.malformed:
@@ -201,7 +224,10 @@ def _print(reading: Reading, task: ReadingTask | None, config: ReadConfig, out: 
 
 
 def _evidence(reading: Reading) -> Table:
-    table = Table("turn", "chunk", "characters", "where", "evidence", title="evidence")
+    table = Table(title="evidence")
+    for name in ("turn", "chunk", "characters", "where", "evidence"):
+        # Wide letters have no blanks between words: folded, none of them is left out.
+        table.add_column(name, overflow="fold")
     for finding in reading.evidence[:_SHOWN]:
         read_in = str(finding.turn), f"{finding.chunk + 1}/{reading.n_chunks}"
         if finding.text and not finding.quotes:

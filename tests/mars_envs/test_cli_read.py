@@ -357,6 +357,40 @@ def test_a_document_without_text_is_answered_from_nothing(
     assert (told["answer"], told["memory"], told["evidence"]) == ("Rex", "", [])
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("olm.txt", "\n\n", "2 characters, 0 parts; lexical reads by pi_mem there is no text in"),
+        ("olm.json", '[{"id": "0"}]', "choose one with --item (--item 0 is the first)"),
+        ("olm.txt", "A.", "1 chunk read, something new in 0; memory 0 tokens"),
+        ("olm.txt", "A.", "1 turn, ended because"),
+    ],
+)
+def test_what_may_be_wrong_with_a_document_is_said_and_one_is_not_many(
+    name: str, text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    read(tmp_path / name, QUESTION, "--model", "lexical")
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
+def test_no_letter_of_a_wide_script_is_left_out_of_the_evidence(
+    server: Server,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    passage = "奥尔姆的镇长叫作蒂娅诺尔她的狗叫作雷克斯" * 2
+    text = f"<check>yes</check> {passage}\n\\boxed{{Rex}}"
+    choice = {"message": {"content": text}, "finish_reason": "stop"}
+    server.answer = lambda body, number: (200, {"choices": [choice]}, {})
+    (tmp_path / "olm.txt").write_text(passage, encoding="utf-8")
+    monkeypatch.setattr("mars_envs.cli.read.console.width", 80)
+    read(tmp_path / "olm.txt", QUESTION, "--model", server.url, "--max-turns", 1)
+    rows = [line for line in capsys.readouterr().out.splitlines() if "│" in line]
+    assert "".join(row.split("│")[-2].strip() for row in rows) == passage
+
+
 def test_pages_and_sections_are_named(
     server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -394,6 +428,7 @@ def test_an_item_of_hotpotqa_is_read_and_compared_with_its_answer(
         (["kg2?tokens=1000&n=2", "--item", "7", "--model", "lexical"], "no item '7' among 2"),
         (["missing.txt", "Who?", "--model", "lexical"], "missing.txt"),
         (["olm.txt", " ", "--model", "lexical"], "the question is empty"),
+        ([".", "Who?", "--model", "lexical"], ". is a folder: name a file or"),
         (["olm.txt", "Who?", "--model", "no/such/folder"], "no model folder"),
         (["olm.txt", "Who?", "--model", "http://"], "expected an address"),
         (["olm.txt", "Who?", "--model", "lexical", "--prompts", "x"], "unknown prompts 'x'"),
