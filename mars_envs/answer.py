@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,14 +16,17 @@ from .parallel_memory.drive import Progress, drive
 from .parallel_memory.findings import Finding, find_evidence
 from .parallel_memory.methods import make_workflow
 from .parallel_memory.play import call_view
-from .parallel_memory.settings import memory_settings
+from .parallel_memory.settings import MemorySettings, memory_settings, whole_number
 from .parallel_memory.workflow import CallRecord, ExitReason, Speaker, TurnRecord, Workflow
 from .reading.chunking import Align, Chunks, chunk_document
 from .reading.document import Document
 from .reading.files import open_document
 from .reading.quotes import Quote
+from .wording import did_you_mean
 
 __all__ = ["AnswerFailed", "Finding", "Progress", "Quote", "Reading", "answer"]
+
+_LONGEST_PATH = 4096
 
 
 class AnswerFailed(MarsEnvsError, RuntimeError):
@@ -90,7 +95,7 @@ def answer(
 
     Args:
         question: what to answer.
-        document: its text, a document, or the path of a text, Markdown, HTML or PDF file.
+        document: its text, a document, or the `Path` of a text, Markdown, HTML or PDF file.
         generate: a function from a prompt to a text, async or not. If it takes a keyword
             `max_tokens`, it is told how long the text should be at most. It is called from
             `concurrency` threads at once; an async one runs in a single event loop.
@@ -132,6 +137,8 @@ def answer(
             "give either generate= (from a prompt) or speak= (from an observation)"
         )
     _check(question, options)
+    _check_names(settings)
+    whole_number("chunk_tokens", chunk_tokens, 1)
     document = _opened(document)
     chunks = chunk_document(document, size=chunk_tokens, align=align, tokenizer=tokenizer)
     workflow = make_workflow(
@@ -173,9 +180,23 @@ def _check(question: Any, options: Any) -> None:
         )
 
 
+def _check_names(settings: Mapping[str, Any]) -> None:
+    known = {field.name for field in dataclasses.fields(MemorySettings)}
+    if unknown := sorted(set(settings) - known):
+        every = sorted(known | set(answer.__kwdefaults__ or {}))
+        raise InvalidSetting(
+            f"unknown options {unknown}{did_you_mean(unknown, every)}; expected some of {every}"
+        )
+
+
 def _opened(document: Any) -> str | Document:
     if isinstance(document, Path):
         return open_document(document)
+    if isinstance(document, str) and _names_file(document):
+        raise InvalidSetting(
+            f"the document is the text {document!r:.80}, and there is a file of this name: give "
+            f"Path({document!r:.80}) to read the file, TextDocument(...) to read the name"
+        )
     if isinstance(document, str) or (hasattr(document, "read") and hasattr(document, "parts")):
         found: str | Document = document
         return found
@@ -183,6 +204,11 @@ def _opened(document: Any) -> str | Document:
         "a document is its text (str), a Document or the Path of a file, got a "
         f"{type(document).__name__}: {document!r:.80}"
     )
+
+
+def _names_file(text: str) -> bool:
+    """Whether a text is the path of a file that is there."""
+    return len(text) <= _LONGEST_PATH and os.path.isfile(text)
 
 
 def _reading(workflow: Workflow, question: str, method: str, chunks: Chunks) -> Reading:

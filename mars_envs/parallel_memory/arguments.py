@@ -8,9 +8,10 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import InvalidSetting
+from ..wording import did_you_mean
 from .methods import METHODS, MethodMaker
 from .reward import RewardSettings
-from .settings import MemorySettings, memory_settings
+from .settings import MemorySettings, memory_settings, whole_number
 from .sources import Chunking, TaskSource
 from .workflow import Role
 
@@ -61,8 +62,8 @@ def shell_arguments(
         names = {*shared, *SHELL_OPTIONS, *_names(MemorySettings), *_names(RewardSettings)}
         known = sorted(names.union(METHODS[method].options))
         raise InvalidSetting(
-            f"unknown options {unknown}; expected some of {known}, or those of the environment's "
-            "own (see its docstring)"
+            f"unknown options {unknown}{did_you_mean(unknown, known)}; expected some of {known}, "
+            "or those of the environment's own (see its docstring)"
         )
     prompts = prompts.__name__ if isinstance(prompts, ModuleType) else prompts
     return {
@@ -75,7 +76,7 @@ def shell_arguments(
         "pools": pools,
         "tasks": tasks,
         "chunking": Chunking(
-            size=chunk_tokens,
+            size=whole_number("chunk_tokens", chunk_tokens, 1),
             align=align,
             tokenizer=tokenizer,
             overlap=overlap,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 from ..errors import InvalidSetting
+from ..wording import did_you_mean
 
 MergeKind = Literal["hierarchical", "flat"]
 Order = Literal["question_chunk_memory", "chunk_question_memory", "reference"]
@@ -172,5 +173,6 @@ def memory_settings(preset: str = "default", **changes: Any) -> MemorySettings:
         raise InvalidSetting(f"expected a preset of {sorted(MEMORY_PRESETS)}, got {preset!r:.80}")
     known = {field.name for field in dataclasses.fields(MemorySettings)}
     if unknown := sorted(set(changes) - known):
-        raise InvalidSetting(f"unknown settings {unknown}; expected some of {sorted(known)}")
+        meant = did_you_mean(unknown, known)
+        raise InvalidSetting(f"unknown settings {unknown}{meant}; expected some of {sorted(known)}")
     return dataclasses.replace(MEMORY_PRESETS[preset], **changes)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -258,7 +259,9 @@ def test_settings_that_cannot_work_are_refused() -> None:
         ({}, "either generate= .* or speak="),
         ({"generate": shout, "speak": oracle(TASK)}, "either generate= .* or speak="),
         ({"generate": shout, "method": "magic"}, "unknown method 'magic'"),
-        ({"generate": shout, "max_turn": 2}, "max_turn"),
+        ({"generate": shout, "max_turn": 2}, r"\['max_turn'\] \(did you mean max_turns\?\)"),
+        ({"generate": shout, "chunk_size": 5}, r"did you mean chunk_tokens\?.*'align'.*'speak'"),
+        ({"generate": shout, "chunk_tokens": "5"}, "chunk_tokens must be .* at least 1, got '5'"),
         ({"generate": shout, "concurrency": 0}, "concurrency must be .* at least 1, got 0"),
         ({"generate": shout, "concurrency": "8"}, "concurrency must be .* at least 1, got '8'"),
         ({"generate": shout, "concurrency": 2.5}, "concurrency must be .* at least 1, got 2.5"),
@@ -280,6 +283,15 @@ def test_settings_that_cannot_work_are_refused() -> None:
 def test_what_is_no_document_is_refused(document: Any) -> None:
     with pytest.raises(InvalidSetting, match=r"a document is its text .*, got a \w+: "):
         answer("Who?", document, generate=shout)
+
+
+def test_the_name_of_a_file_is_not_read_as_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("Ada wrote it.")
+    with pytest.raises(InvalidSetting, match=r"there is a file of this name: give Path\("):
+        answer("Who?", str(path), generate=shout)
+    assert answer("Who?", path, generate=shout).n_chunks == 1
+    assert answer("Who?", TextDocument(str(path)), generate=shout).n_chunks == 1
 
 
 @pytest.mark.parametrize("question", [5, None, b"Who?"])

@@ -664,7 +664,8 @@ def test_the_state_says_where_things_stand() -> None:
         ({"match": "vibes"}, "unknown match 'vibes'"),
         ({"tempo": 3}, r"unknown options \['tempo'\]; expected some of .*chunk_tokens.*max_turns"),
         ({"prompts": "haiku"}, "haiku"),
-        ({"chunk_tokens": 0}, "size must be a whole number of tokens"),
+        ({"chunk_token": 9}, r"\['chunk_token'\] \(did you mean chunk_tokens\?\)"),
+        ({"chunk_tokens": 0}, "chunk_tokens must be a whole number of at least 1, got 0"),
         ({"max_turns": 256}, "numbers 255 turns at most, got 256"),
     ],
 )
