@@ -19,6 +19,8 @@ from rich.text import Text
 from ..answer import AnswerFailed, Finding, Progress, Reading, answer
 from ..errors import InvalidSetting
 from ..judging.answers import score_answer
+from ..parallel_memory.methods import METHODS
+from ..parallel_memory.settings import memory_settings
 from ..parallel_memory.workflow import Phase
 from ..reading.chunking import blocks
 from ..reading.document import Document, TextDocument
@@ -29,6 +31,7 @@ from ..reading.quotes import LEAST_LETTERS
 from ..reading.task import ReadingTask
 from ..terminal import printable, printable_json
 from ..wording import counted
+from .changes import read_changes
 from .console import console, progress
 from .reading_config import ReadConfig
 from .reading_models import open_model
@@ -55,6 +58,7 @@ def read(config: ReadConfig) -> int:
 
 
 def _read(config: ReadConfig) -> int:
+    settings, options = _settings(config)
     question, document, task = _what(config)
     model = open_model(
         config.model,
@@ -82,22 +86,47 @@ def _read(config: ReadConfig) -> int:
                 failures=model.failures,
                 progress=None if bar is None else _Report(bar),
                 method=config.method,
+                options=options,
                 chunk_tokens=config.chunk_tokens,
                 align=config.align,
                 tokenizer=config.tokenizer,
                 prompts=config.prompts,
                 concurrency=config.concurrency,
-                max_turns=config.max_turns,
-                memory_tokens=config.memory_tokens,
-                reply_tokens=config.reply_tokens,
-                answer_tokens=config.reply_tokens,
-                window=config.window,
+                **settings,
             )
     except AnswerFailed as failed:
         _print(failed.reading, task, config, out)
         raise
     _print(reading, task, config, out)
     return 0 if reading.answer else 1
+
+
+def _settings(config: ReadConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what `memory_settings` takes, and what the method takes beside.
+
+    Raises:
+        InvalidSetting: neither takes it, or one is given twice.
+    """
+    own = {
+        "max_turns": config.max_turns,
+        "memory_tokens": config.memory_tokens,
+        "reply_tokens": config.reply_tokens,
+        "window": config.window,
+    }
+    further = read_changes(config.settings, option="--settings")
+    for name in own:
+        if name in further:
+            option = name.replace("_", "-")
+            raise InvalidSetting(f"--settings: {name} has an option of its own, --{option}")
+    options = {
+        name: further.pop(name) for name in METHODS[config.method].options if name in further
+    }
+    settings = {"answer_tokens": config.reply_tokens, **own, **further}
+    try:
+        memory_settings(**settings)
+    except InvalidSetting as error:
+        raise InvalidSetting(f"--settings: {error}") from error
+    return settings, options
 
 
 def _what(config: ReadConfig) -> tuple[str, Document, ReadingTask | None]:

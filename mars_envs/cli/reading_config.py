@@ -53,6 +53,10 @@ class ReadConfig:
     prompts: str = "prose"
     """`prose`, `compact`, the name of a module (`mine` for mine.py in this folder) or
     `module:name`."""
+    settings: str = ""
+    """Further settings, comma-separated: `strict=true,order=reference,max_notes=8,retries=4`, or a
+    preset of them, `preset=reference`; and what the method takes beside, `passes=2`. docs/pi-mem.md
+    lists them."""
     concurrency: int = 8
     """Calls in flight at most."""
     temperature: float = 0.0

@@ -119,6 +119,27 @@ def test_what_a_model_made_up_is_not_shown_as_a_quote(
     assert not re.search(r"\d-\d", rows[0])
 
 
+@pytest.mark.parametrize(("settings", "notes"), [("", True), ("strict=true,retries=0", False)])
+def test_what_has_no_option_of_its_own_is_set_by_name(
+    settings: str, notes: bool, server: Server, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choice = {"message": {"content": "I am not sure."}}  # without a tag: a no where that is strict
+    server.answer = lambda body, number: (200, {"choices": [choice]}, {})
+    read(document, QUESTION, "--model", server.url, "--json", "--settings", settings)
+    assert bool(found(capsys)["evidence"]) == notes
+
+
+def test_what_a_method_takes_beside_is_set_by_name_too(
+    document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = []
+    for passes in (1, 2):
+        options = ["--method", "recurrent", "--json", "--settings", f"passes={passes}"]
+        read(document, QUESTION, "--model", "lexical", *options)
+        calls.append(len(found(capsys)["calls"]))
+    assert calls[1] - 1 == 2 * (calls[0] - 1), "and one call for the answer"
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_an_agent_without_a_model_reads_by_every_method(
     method: str, document: Path, capsys: pytest.CaptureFixture[str]
@@ -434,6 +455,18 @@ def test_an_item_of_hotpotqa_is_read_and_compared_with_its_answer(
         (["olm.txt", "Who?", "--model", "lexical", "--prompts", "x"], "unknown prompts 'x'"),
         (["olm.txt", "Who?", "--model", "lexical", "--prompts", "./x.py"], "mine for mine.py"),
         (["olm.txt", "Who?", "--model", "lexical", "--tokenizer", "gpt2"], "'hf:NAME-OR-FOLDER'"),
+        (
+            ["olm.txt", "Who?", "--model", "lexical", "--settings", "max_note=3"],
+            "--settings: unknown settings ['max_note'] (did you mean max_notes?)",
+        ),
+        (
+            ["olm.txt", "Who?", "--model", "lexical", "--settings", "max_turns=3"],
+            "--settings: max_turns has an option of its own, --max-turns",
+        ),
+        (
+            ["olm.txt", "Who?", "--model", "lexical", "--settings", "strict=maybe"],
+            "--settings: strict is True or False, got 'maybe'",
+        ),
     ],
 )
 def test_what_cannot_work_is_said_in_one_line(
