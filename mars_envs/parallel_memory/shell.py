@@ -110,6 +110,7 @@ class MemoryShell(Shell):
         self._reward = reward
         # Found wrong, an option is refused here and not at the first reset.
         check_sizes(start("?", chunking.cut("A text.")), "a task")
+        self._chunking = chunking
         self._tasks = ReadingTasks(tasks, chunking)
         self._clock = clock
         self._watch = Stopwatch(clock)
@@ -146,8 +147,22 @@ class MemoryShell(Shell):
 
     @property
     def tasks(self) -> Sequence[ReadingTask]:
-        """The tasks that episodes are drawn from."""
+        """The tasks that episodes are drawn from; may be set between episodes.
+
+        What is set is of the same kinds as the option `tasks`. An episode that runs is over without
+        an end: `reset` is next.
+
+        Raises:
+            InvalidTask: what is set cannot be used; nothing has changed.
+        """
         return self._tasks.tasks
+
+    @tasks.setter
+    def tasks(self, source: TaskSource) -> None:
+        self._tasks = ReadingTasks(source, self._chunking)
+        # The log of an episode means nothing with other tasks.
+        self._index = self._made = self._shown = None
+        self.agents = []
 
     def observation_space(self, agent: str) -> gymnasium.Space[Observation]:
         """Return the space of what `agent` sees, the same object every time."""

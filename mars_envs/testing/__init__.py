@@ -18,7 +18,8 @@ later; failed generations, where `metadata["supports_fail"]` is true. `check_tre
 rebuilds each tree from the infos and holds all else against it, tries the options of `reset`, and
 plays with judges of its own: hidden tests must not show, and a judge that fails must not matter.
 `check_memory` follows the turns of each episode: who reads which chunk and sees which memory, that
-each find enters the merge once, that a failed read never counts as a no, and what it all pays.
+each find enters the merge once, that a failed read never counts as a no, and what it all pays. It
+also plays with other answers and evidence, which scores must follow, and nothing else may show.
 """
 
 from .aec import check_text_aec

@@ -13,6 +13,7 @@ from .forms import check_form
 from .frames import TextPolicy
 from .memory_calls import check_failures
 from .memory_rules import MemoryRules, MemoryViewRules
+from .memory_truth import check_truth
 from .stubs import odd_reader
 from .tree_calls import check_resets
 
@@ -45,6 +46,7 @@ def check_memory(
         rules=MemoryRules,
         view_rules=MemoryViewRules,
     )
+    check_truth(player, make_env)
     check_resets(player, make_env)
     if several and env.metadata.get("supports_fail", False):
         check_failures(player, make_env)

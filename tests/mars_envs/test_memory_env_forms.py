@@ -28,7 +28,7 @@ from mars_envs import (
     recurrent_memory_v0,
     single_pass_v0,
 )
-from mars_envs.errors import InvalidSetting
+from mars_envs.errors import InvalidSetting, InvalidTask
 from mars_envs.parallel_memory.infos import (
     INFO_FIELDS,
     call_facts,
@@ -123,6 +123,26 @@ def test_every_view_passes_both_checkers(name: str) -> None:
     assert make is not None
     check_memory(lambda: make.make().unwrapped, seeds=(0,))
     check_env(make.make().unwrapped)
+
+
+@pytest.mark.parametrize("kind", [ParallelMemoryEnv, TurnBasedMemoryEnv])
+def test_other_tasks_can_be_set_between_episodes(kind: Any) -> None:
+    env = kind(**STUBS)
+    env.reset(seed=0)
+    first, other = stub_reading_tasks(1)[0], stub_reading_tasks(4)[3]
+    with pytest.raises(InvalidTask, match="at least one reading task, got none"):
+        env.tasks = []
+    assert [task.task_id for task in env.tasks] == ["stub/0", "stub/1", "stub/2"]
+    env.tasks = [other]
+    # What was running was about a task that is not there any more.
+    with pytest.raises(ProtocolError, match="no episode is running"):
+        env.step({} if kind is ParallelMemoryEnv else "text")
+    env.reset()
+    assert env.task is other
+    env.tasks = [first, other]
+    env = pickle.loads(pickle.dumps(env))
+    env.reset(options={"task": "stub/0"})
+    assert env.task.question == "What is the city of traveller 0?"
 
 
 def test_a_turn_based_environment_can_become_a_parallel_one() -> None:
