@@ -32,6 +32,8 @@ class Special:
     """See `Evidence.triggers`."""
     after: int | None = None
     """It stands behind the evidence of this hop."""
+    before: int | None = None
+    """It stands in front of the evidence of this hop."""
 
     @property
     def evidence(self) -> str:
@@ -47,6 +49,7 @@ class Special:
             hop=self.hop,
             passage=(first, first + count_words(self.evidence)),
             after=self.after,
+            before=self.before,
         )
 
 

@@ -109,6 +109,7 @@ def _write(document: Planned, layout: Layout, choose: random.Random) -> Special:
         text=layout.write(document.subject, sentences),
         title=document.subject if layout.titled else "",
         after=document.after,
+        before=document.before,
         **found,
     )
 

@@ -32,6 +32,8 @@ class Item:
     """Tokens of the document before the evidence and up to its end."""
     after: int | None = None
     """It stands behind the evidence of this hop."""
+    before: int | None = None
+    """It stands in front of the evidence of this hop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,13 @@ def _targets(
     for number, position in zip(hops, places, strict=True):
         targets[number] = position
     for number, item in enumerate(items):
-        if item.hop is None:
+        if item.hop is not None:
+            continue
+        if item.before is not None:
+            # In front of evidence at 0 is -1: it starts the document, and the evidence follows.
+            last = places[item.before] - 1
+            targets[number] = draw.randint(min(0, last), last)
+        else:
             first = 0 if item.after is None else places[item.after] + 1
             targets[number] = draw.randint(min(first, room), max(first, room))
     return targets

@@ -32,6 +32,8 @@ class Planned:
     passages: tuple[Passage, ...]
     after: int | None = None
     """Of a decoy: it stands behind the evidence of this hop. None: anywhere."""
+    before: int | None = None
+    """Of a decoy: it stands in front of the evidence of this hop. None: anywhere."""
 
     @property
     def hop(self) -> int | None:
@@ -137,6 +139,7 @@ class Draw:
         but: str = "",
         values: Sequence[str] | None = None,
         after: int | None = None,
+        before: int | None = None,
     ) -> Planned:
         """Return a document of these passages and, up to its size, others that say nothing new.
 
@@ -146,6 +149,7 @@ class Draw:
             but: an attribute that the others do not have.
             values: what the others take their values from; None: fresh ones.
             after: see `Planned`.
+            before: see `Planned`.
         """
         used = {but, *(passage.fact.attribute for passage in passages)}
         free = [attribute for attribute in self.topic.attributes if attribute not in used]
@@ -161,7 +165,7 @@ class Draw:
             ]
         every = [*passages, *(Passage(fact=fact) for fact in others)]
         self.random.shuffle(every)
-        return Planned(subject, tuple(every), after)
+        return Planned(subject, tuple(every), after, before)
 
     @property
     def dated(self) -> bool:

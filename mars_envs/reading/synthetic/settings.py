@@ -15,6 +15,7 @@ from .names import NameSplit
 Split = Literal["train", "held_out", "held_out_names", "held_out_templates"]
 Order = Literal["random", "forward", "reverse"]
 Placement = Literal["different", "same", "any"]
+Older = Literal["around", "behind"]
 
 LONGEST = 1 << 25
 """Tokens: well beyond what anybody reads."""
@@ -70,6 +71,10 @@ class SyntheticSettings:
     """`set`: members to be found; `count`: at most so many, and at least half of it."""
     revisions: int | None = None
     """`overwrite`: older revisions of what is asked for."""
+    older: Older = "around"
+    """`overwrite`: where they stand. `around`: at least one behind the latest one, which may be
+    overwritten, and any number of the others in front: from two on, only the years tell which
+    mention is the answer. `behind`: all of them, and the first mention is the answer."""
 
     def __post_init__(self) -> None:
         check_numbers(
@@ -85,7 +90,7 @@ class SyntheticSettings:
             matches=(1, 256),
             revisions=(0, 16),
         )
-        check_choices(self, "split", "style", "placement", "order")
+        check_choices(self, "split", "style", "placement", "order", "older")
         if self.placement == "same" and self.chunk_tokens is None:
             raise InvalidSetting("placement='same' needs chunk_tokens: the size of that chunk")
         check_depths(self.depths)

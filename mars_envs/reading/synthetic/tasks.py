@@ -13,7 +13,7 @@ from .families import FAMILIES
 from .lazy import SyntheticTasks
 from .settings import SyntheticSettings, settings_from
 
-_SPECIAL = ("hops", "queries", "values", "matches", "revisions")
+_SPECIAL = ("hops", "queries", "values", "matches", "revisions", "older")
 """Options that only some families have."""
 
 

@@ -1,8 +1,9 @@
-"""`overwrite`: who came into office last? Said early; later come older revisions and other offices.
+"""`overwrite`: who came into office last? Said early, among older revisions and other offices.
 
-The latest revision stands in the first fifth of the document. What follows are revisions of the
-same office from years before, and, all through the text, the same kind of news about others: a
-memory that is rewritten all the time has many occasions to lose what it knew.
+The latest revision stands in the first fifth of the document. Revisions of the same office from
+years before stand behind it and, unless `older="behind"`, in front of it, and, all through the
+text, the same kind of news about others: a memory that is rewritten all the time has many occasions
+to lose what it knew, and who stops at the first mention does not know the latest.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ def _plan(draw: Draw) -> Plan:
     # Neither the first nor the last of all years: the year alone does not give it away.
     years = sorted(draw.random.sample(range(FIRST_YEAR + 50, FIRST_YEAR + YEARS - 50), older + 1))
     *before, latest = [Fact(name, office, draw.name(), str(year)) for year in years]
+    in_front: set[Fact] = set()
+    if draw.settings.older == "around" and before:  # one at least follows and may overwrite
+        in_front.update(draw.random.sample(before, draw.random.randrange(older)))
     decoys = [
         Fact(near, office, draw.name(), draw.year())
         for near in draw.near(place, draw.settings.decoys)
@@ -39,7 +43,15 @@ def _plan(draw: Draw) -> Plan:
         hops=1,
         documents=(
             draw.about(name, Passage(fact=latest, hop=0, triggers=(name,))),
-            *(draw.about(name, Passage(fact=fact), after=0) for fact in before),
+            *(
+                draw.about(
+                    name,
+                    Passage(fact=fact),
+                    before=0 if fact in in_front else None,
+                    after=None if fact in in_front else 0,
+                )
+                for fact in before
+            ),
             *(draw.about(fact.subject, Passage(fact=fact)) for fact in decoys),
         ),
         depths=(draw.random.uniform(0, _EARLY),),
@@ -58,9 +70,9 @@ def _solve(question: str, facts: Sequence[Fact]) -> Answers | None:
 
 OVERWRITE: Final = Family(
     name="overwrite",
-    summary="the latest revision stands early, older ones and news about others follow",
+    summary="the latest revision stands early, among older ones and news about others",
     topic=OFFICES,
     plan=_plan,
     solve=_solve,
-    options={"revisions": 3},
+    options={"revisions": 3, "older": "around"},
 )
