@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from mars_envs.errors import InvalidSetting, InvalidTask
 from mars_envs.reading.chunking import chunk_document, chunks_holding, count_tokens
+from mars_envs.reading.document import TextDocument
 from mars_envs.reading.synthetic import (
     FAMILIES,
     check_evidence,
@@ -179,6 +181,39 @@ def test_the_checker_refuses_evidence_that_says_too_much_or_too_little() -> None
         check_evidence(replace(task, evidence=(first, more, second)))
     with pytest.raises(InvalidTask, match="is not where"):
         check_evidence(replace(task, evidence=(replace(first, start=first.start + 1), second)))
+
+
+@EVERY
+@pytest.mark.parametrize("split", ["train", "held_out"])
+def test_what_is_minimal_without_one_passage_is_so_without_several(family: str, split: str) -> None:
+    # The checker leaves out one passage at a time; here all proper subsets are tried.
+    for task in synthetic_tasks(family, tokens=3000, n=3, split=split):
+        texts = [evidence.text for evidence in task.evidence]
+        for size in range(len(texts)):
+            for subset in itertools.combinations(texts, size):
+                assert set(solve(task, subset) or ()) != set(task.answers)
+
+
+def test_much_evidence_is_checked_as_fast_as_it_is_read() -> None:
+    task = synthetic_tasks("kv", tokens=16_000, n=1, queries=16, values=16)[0]
+    assert len(task.evidence) == 256
+    before = time.process_time()
+    solve(task, [text_of(task)])
+    reading = time.process_time() - before
+    check_evidence(task)
+    assert time.process_time() - before < 50 * reading  # to parse all pairs anew: 10,000 times
+
+
+def test_the_checker_refuses_a_document_that_says_something_else_than_its_evidence() -> None:
+    task = synthetic_tasks("overwrite", tokens=1500, n=1, style="compact")[0]
+    check_evidence(task)
+    office, place = re.findall(r"latest (\w+) of (\w+)", task.question)[0]
+    later = f"in 1999 {office} of {place} is Zoruben.\n"
+    check_evidence(
+        replace(task, document=TextDocument(text_of(task) + later.replace("1999", "1200")))
+    )
+    with pytest.raises(InvalidTask, match="the whole document says something else"):
+        check_evidence(replace(task, document=TextDocument(text_of(task) + later)))
 
 
 @EVERY
