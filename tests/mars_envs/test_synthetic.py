@@ -451,6 +451,41 @@ def test_older_revisions_can_all_stand_behind_the_latest() -> None:
             assert task.evidence[0].start < 0.21 * len(task.document)
 
 
+def edges(task: ReadingTask) -> list[tuple[str, str, str]]:
+    """Subject, attribute and value of every compact sentence of a graph or of keys."""
+    form = r"(\w+)(?: number)? of ([A-Z]\w+) is (\w+)\."
+    return [(s, a, v) for a, s, v in re.findall(form, text_of(task))]
+
+
+@pytest.mark.parametrize("queries", [1, 3, 4])
+def test_every_key_that_is_asked_for_has_decoys_one_letter_off(queries: int) -> None:
+    for task in synthetic_tasks(
+        "kv", tokens=1000, n=8, style="compact", queries=queries, decoys=2 * queries
+    ):
+        (asked,) = re.findall(r"the (\w+) numbers? of", task.question)
+        keys = {trigger for evidence in task.evidence for trigger in evidence.triggers}
+        assert len(keys) == queries
+        named = {subject for subject, attribute, _ in edges(task) if attribute == asked}
+        for key in keys:
+            near = [n for n in named if sum(a != b for a, b in zip(n, key, strict=True)) == 1]
+            assert len(near) >= 2
+
+
+@pytest.mark.parametrize("family", ["kg2", "kg3"])
+def test_every_hop_of_a_bridge_has_decoys(family: str) -> None:
+    for task in synthetic_tasks(family, tokens=1500, n=8, style="compact", decoys=3):
+        graph = edges(task)
+        relations = re.findall(r"the (\w+) of", task.question)[::-1]
+        (start,) = re.findall(r"of ([A-Z]\w+)\?", task.question)
+        near = {s for s, a, _ in graph if a == relations[0]} - {start}
+        assert any(sum(a != b for a, b in zip(n, start, strict=True)) == 1 for n in near)
+        person = start
+        for relation, following in itertools.pairwise(relations):
+            others = {v for s, a, v in graph if s == person and a != relation}
+            assert [s for s, a, _ in graph if s in others and a == following]
+            (person,) = (v for s, a, v in graph if (s, a) == (person, relation))
+
+
 def test_a_closed_vocabulary_is_closed() -> None:
     for family in FAMILIES:
         words = set()

@@ -1,7 +1,8 @@
 """`kg2`, `kg3`: a bridge in a knowledge graph, "the heir of the mentor of Bamodun".
 
 The document about the second hop does not mention who is asked about, so nobody can know that it
-matters before the first hop is known.
+matters before the first hop is known. Decoys are first hops of names like the one asked for, and
+second and third hops from those whom a document of the chain names for something else.
 """
 
 from __future__ import annotations
@@ -34,17 +35,21 @@ def _plan(draw: Draw, hops: int) -> Plan:
         question=f"Who is {asked}{names[0]}?",
         answers=(names[-1],),
         hops=hops,
-        documents=(*documents, *_decoys(draw, documents[0], relations, path[0])),
+        documents=(*documents, *_decoys(draw, documents[:-1], relations, path[0])),
     )
 
 
-def _decoys(draw: Draw, first: Planned, relations: list[str], start: int) -> list[Planned]:
-    """Return second hops of other facts about the start, and first hops of names like it."""
-    others = [p.fact.value for p in first.passages if p.hop is None]
+def _decoys(
+    draw: Draw, chain: Sequence[Planned], relations: list[str], start: int
+) -> list[Planned]:
+    """Return next hops of other facts in the chain, and first hops of names like the start."""
+    others = [[p.fact.value for p in document.passages if p.hop is None] for document in chain]
+    turns = [0, None, *range(1, len(chain))]  # whose other facts; None: a name like the start
     decoys = []
     for number in range(draw.settings.decoys):
-        if number % 2 == 0 and others:
-            subject, relation = others.pop(), relations[1]
+        hop = turns[number % len(turns)]
+        if hop is not None and others[hop]:
+            subject, relation = others[hop].pop(), relations[hop + 1]
         else:
             subject, relation = draw.near(start, 1)[0], relations[0]
         decoys.append(draw.about(subject, Passage(fact=Fact(subject, relation, draw.name()))))

@@ -1,7 +1,7 @@
 """`kv`: numbers to be looked up by a key; `none`: the same, but the document has no answer.
 
-Decoys are keys that differ from the one asked for by one letter. With several keys or several
-values of each, all have to be found.
+Decoys are keys that differ from one asked for by one letter, of several keys from each in turn.
+With several keys or several values of each, all have to be found.
 """
 
 from __future__ import annotations
@@ -28,12 +28,17 @@ def _plan_kv(draw: Draw) -> Plan:
         draw.about(fact.subject, Passage(fact=fact, hop=hop, triggers=(fact.subject,)))
         for hop, fact in enumerate(facts)
     ]
+    decoys = [
+        decoy
+        for nth, key in enumerate(keys)
+        for decoy in _near(draw, key, attribute, len(range(nth, draw.settings.decoys, len(keys))))
+    ]
     return Plan(
         question=_ask(attribute, names, plural=len(facts) > 1),
         answers=tuple(fact.value for fact in facts),
         match="all" if len(facts) > 1 else "any",
         hops=1,
-        documents=(*documents, *_near(draw, keys[0], attribute, draw.settings.decoys)),
+        documents=(*documents, *decoys),
     )
 
 
