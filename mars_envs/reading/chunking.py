@@ -36,6 +36,7 @@ _SEARCHED = 4096
 _SENTENCE_END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+\s++|[。！？｡]++[”’」』）]*+\s*+|\n\s*+"
 )
+_LINE_END = re.compile(r"\n\s*+")
 _GLUED = 32
 """Characters that a cut moves back at most to keep marks with the letter that they stand on."""
 _JOINER = "\u200d"
@@ -121,8 +122,10 @@ def chunk_document(
             single character, the chunk is that character. With one that can only count,
             see `CountingTokenizer`, a chunk may be a single piece of more tokens.)
         align: "token" cuts after exactly `size` tokens, as the published workflows do; "sentence"
-            packs as many whole sentences (or lines) as fit, "document" as many whole parts. What is
-            longer than a chunk on its own is cut by tokens; a document without parts is one part.
+            packs as many whole sentences as fit, "document" as many whole parts. What is longer
+            than a chunk on its own is cut by tokens; a document without parts is one part. A line
+            ends a sentence unless the next one begins with a small letter: there, a sentence goes
+            on, and is cut only if it is longer than a chunk.
         tokenizer: see `resolve_tokenizer`.
         overlap: tokens that a chunk repeats from the end of the one before, less than `size`; with
             "sentence" and "document", as many whole ones as fit into these.
@@ -140,7 +143,9 @@ def chunk_document(
         document = TextDocument(document)
     resolved = resolve_tokenizer(tokenizer)
     starts = _token_starts(document, resolved)
-    breaks = _breaks(document, align, starts)
+    breaks = [] if align == "token" else [_breaks(document, align, starts)]
+    if align == "sentence":
+        breaks.append(_line_breaks(document, starts))
     total = len(starts)
     cutter = _Cutter(document, starts, breaks, size=size, overlap=overlap)
     spans: list[tuple[int, int]] = []
@@ -197,13 +202,17 @@ def blocks(document: Document, size: int = BLOCK) -> Iterator[tuple[int, str]]:
 
 
 class _Cutter:
-    """Chooses the cuts between tokens."""
+    """Chooses the cuts between tokens.
+
+    Breaks are tokens before which one may cut, of several kinds: those of a kind count where there
+    is none of the kinds before it. Where there is none at all, every token will do.
+    """
 
     def __init__(
         self,
         document: Document,
         starts: NDArray[Any],
-        breaks: NDArray[np.int64] | None,
+        breaks: Sequence[NDArray[np.int64]],
         *,
         size: int,
         overlap: int,
@@ -252,20 +261,20 @@ class _Cutter:
         furthest = start + self._size
         if furthest >= end:
             return end
-        if self._breaks is not None:
-            at = int(np.searchsorted(self._breaks, furthest, side="right")) - 1
-            if at >= 0 and self._breaks[at] > start:
-                return int(self._breaks[at])
+        for breaks in self._breaks:
+            at = int(np.searchsorted(breaks, furthest, side="right")) - 1
+            if at >= 0 and breaks[at] > start:
+                return int(breaks[at])
         return min(end, self.seam(furthest, start))
 
     def _next_start(self, start: int, stop: int) -> int:
         if not self._overlap:
             return stop
         earliest = max(stop - self._overlap, start + 1)
-        if self._breaks is not None:
-            at = int(np.searchsorted(self._breaks, stop, side="left"))
-            if at < len(self._breaks) and self._breaks[at] == stop:
-                return int(self._breaks[np.searchsorted(self._breaks, earliest, side="left")])
+        for breaks in self._breaks:
+            at = int(np.searchsorted(breaks, stop, side="left"))
+            if at < len(breaks) and breaks[at] == stop:
+                return int(breaks[np.searchsorted(breaks, earliest, side="left")])
         # Moved on, not back: an overlap is at most what was asked for.
         seam = self.seam(earliest, start)
         return seam if seam >= earliest else min(stop, self._following(seam, earliest, stop))
@@ -290,22 +299,46 @@ def _token_starts(document: Document, tokenizer: Tokenizer) -> NDArray[Any]:
     return np.concatenate(found) if found else np.empty(0, kind)
 
 
-def _breaks(document: Document, align: Align, starts: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Return the tokens before which a sentence or part starts; None: every token will do."""
-    if align == "token":
-        return None
+def _breaks(document: Document, align: Align, starts: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the tokens before which a sentence or part starts."""
     if align == "document":
-        places = np.array([part.start for part in document.parts], np.int64)
-    else:
-        places = np.array(
-            [
-                position + match.end()
-                for position, text in blocks(document)
-                for match in _SENTENCE_END.finditer(text)
-            ],
-            np.int64,
-        )
-    return np.unique(np.searchsorted(starts, places, side="left"))
+        return _tokens_at([part.start for part in document.parts], starts)
+    return _tokens_at(
+        [
+            position + match.end()
+            for position, text in blocks(document)
+            for match in _SENTENCE_END.finditer(text)
+            if not _goes_on(match)
+        ],
+        starts,
+    )
+
+
+def _line_breaks(document: Document, starts: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the tokens before which a line starts."""
+    return _tokens_at(
+        [
+            position + match.end()
+            for position, text in blocks(document)
+            for match in _LINE_END.finditer(text)
+        ],
+        starts,
+    )
+
+
+def _tokens_at(places: list[int], starts: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the first tokens that start at these characters or later."""
+    return np.unique(np.searchsorted(starts, np.array(places, np.int64), side="left"))
+
+
+def _goes_on(match: re.Match[str]) -> bool:
+    """Whether a sentence goes on in the next line, as in PDF pages and texts of fixed width."""
+    found = match[0]
+    return (
+        found[0] == "\n"
+        and found.count("\n") == 1
+        and match.string[match.end() : match.end() + 1].islower()
+    )
 
 
 def _is_glued(before: str, char: str) -> bool:

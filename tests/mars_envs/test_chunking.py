@@ -122,14 +122,30 @@ def test_an_overlap_by_tokens_is_exact() -> None:
 
 
 def test_sentences_stay_whole_where_they_fit() -> None:
-    text = 'He said "no." Then he went. It rained\nall day long and night. Why? 終わり。はい。'
+    text = 'He said "no." Then he went. It rained\nAll day long and night. Why? 終わり。はい。'
     chunks = chunk_document(text, size=9, align="sentence")
     assert list(chunks) == [
         'He said "no." ',
         "Then he went. It rained\n",
-        "all day long and night. Why? ",
+        "All day long and night. Why? ",
         "終わり。はい。",
     ]
+
+
+def test_a_sentence_goes_on_in_the_next_line_and_ends_before_an_empty_one() -> None:
+    text = "He went. The notes were\nwritten by\r\n  éclairs. A list\n\nit begins"
+    assert list(chunk_document(text, size=8, align="sentence")) == [
+        "He went. ",
+        "The notes were\nwritten by\r\n  éclairs. ",
+        "A list\n\nit begins",
+    ]
+    assert list(chunk_document(text, size=3, align="sentence"))[-2:] == ["A list\n\n", "it begins"]
+
+
+def test_a_sentence_longer_than_a_chunk_is_cut_between_its_lines() -> None:
+    text = "a b c\nd e f\ng h i\nj"
+    chunks = chunk_document(text, size=7, align="sentence")
+    assert list(chunks) == ["a b c\nd e f\n", "g h i\nj"]
 
 
 def test_a_sentence_longer_than_a_chunk_is_cut_by_tokens() -> None:
