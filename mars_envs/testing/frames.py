@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,16 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return (value.dtype.str, value.shape, value.tobytes())
     return value
+
+
+def without(frame: Frame, facts: Collection[str]) -> Frame:
+    """Return a frame without what is paid, and without these facts of infos."""
+    shown = {key: part for key, part in frame.items() if key not in ("rewards", "owed")}
+    shown["infos"] = {
+        agent: {key: fact for key, fact in info.items() if key not in facts}
+        for agent, info in frame["infos"].items()
+    }
+    return shown
 
 
 def assert_same(expected: list[Frame], actual: list[Frame], what: str) -> None:

@@ -14,8 +14,8 @@ from .frames import TextPolicy
 from .memory_calls import check_failures
 from .memory_rules import MemoryRules, MemoryViewRules
 from .memory_truth import check_truth
+from .resets import check_resets
 from .stubs import odd_reader
-from .tree_calls import check_resets
 
 
 def check_memory(

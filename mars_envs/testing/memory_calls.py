@@ -7,8 +7,8 @@ from typing import Any
 
 from ..parallel_memory.shell import OUTSIDE
 from .episodes import MAX_TURNS, Player
+from .failures import Failing
 from .frames import assert_same
-from .moments import Moment, Witness
 
 SEED = 0
 EVERY = 3
@@ -23,15 +23,13 @@ def check_failures(player: Player, make_env: Callable[[], Any]) -> None:
     """
     env = make_env()
     before = player.play(env, SEED)
-    _play_failing(player, env, lambda turn: turn % EVERY == EVERY - 1)
-    always = _play_failing(player, env, lambda turn: True)
-    reason = _reason(always)
+    _play(Failing(player, env, SEED), lambda turn: turn % EVERY == EVERY - 1)
+    reason = _play(Failing(player, env, SEED), lambda turn: True)
     assert reason in OUTSIDE, (
         f"stop_reason is {reason!r} after every call failed; where nobody answers there is nothing "
         "to score, and the episode is truncated (backend_error)"
     )
-    gone = _play_failing(player, env, lambda turn: True, permanent=True)
-    reason = _reason(gone)
+    reason = _play(Failing(player, env, SEED, permanent=True), lambda turn: True)
     assert reason in OUTSIDE, (
         f"stop_reason is {reason!r} after fail(agent, reason, permanent=True) for whoever was "
         "asked; where nobody is left, the episode is truncated (agents)"
@@ -44,42 +42,11 @@ def check_failures(player: Player, make_env: Callable[[], Any]) -> None:
     env.close()
 
 
-def _play_failing(
-    player: Player, env: Any, fails: Callable[[int], bool], *, permanent: bool = False
-) -> Moment:
-    """Play an episode in which all agents that are asked in some turns fail."""
-    witness, moment = player.begin(env, SEED)
-    witness.see(moment)
-    retired: set[str] = set()
+def _play(episode: Failing, fails: Callable[[int], bool]) -> str:
+    """Play an episode in which some turns fail; return what ended it."""
     turn = 0
-    while not moment.over:
+    while not episode.over:
         assert turn < MAX_TURNS, f"the episode did not end within {MAX_TURNS} steps of failures"
-        failing = len(moment.asked) if fails(turn) else 0
-        if permanent:
-            retired.update(moment.asked)
-        moment = _act(player, env, witness, moment, turn, failing, permanent)
-        again = [] if moment.over else sorted(retired.intersection(moment.asked))
-        assert not again, (
-            f"{again} are asked again after fail(agent, reason, permanent=True), which retires an "
-            "agent for the episode"
-        )
+        episode.act(fails=fails(turn))
         turn += 1
-    return moment
-
-
-def _act(
-    player: Player,
-    env: Any,
-    witness: Witness,
-    moment: Moment,
-    turn: int,
-    failing: int,
-    permanent: bool,
-) -> Moment:
-    moment = player.form.act(env, moment, turn, failing=failing, permanent=permanent)
-    witness.see(moment)
-    return moment
-
-
-def _reason(moment: Moment) -> str:
-    return str(next(iter(moment.infos.values()))["stop_reason"])
+    return episode.reason

@@ -16,7 +16,8 @@ from ..parallel_memory.infos import INFO_FIELDS, NO_CALL, NOTHING, REQUEST_FIELD
 from ..parallel_memory.observations import TEXTS
 from ..parallel_memory.state import STATE_COLUMNS
 from ..parallel_memory.workflow import Phase
-from ..spaces import TEXT_LIMIT, replace_surrogates
+from ..spaces import TEXT_LIMIT
+from .actions import check_taken
 from .gym import LEARNER, check_prompt
 from .memory_infos import check_ending, check_facts
 from .memory_texts import check_prompt_holds, check_tokens
@@ -140,15 +141,8 @@ class MemoryRules:
     def _check_text(self, agent: str, moment: Moment, before: Moment) -> None:
         info, seen = moment.infos[agent], before.observations[agent]
         text = moment.actions.get(agent, "")
-        cut = text[:TEXT_LIMIT]
-        for key, happened in (
-            ("action_truncated", len(text) > TEXT_LIMIT),
-            ("action_repaired", replace_surrogates(cut) != cut),
-        ):
-            assert info[key] == happened, (
-                f"info[{key!r}] of {agent} must be {happened} after the text {text!r:.80}"
-            )
-        for key, told in (("output_tokens", cut), ("prompt_tokens", seen["prompt"])):
+        check_taken(agent, info, text)
+        for key, told in (("output_tokens", text[:TEXT_LIMIT]), ("prompt_tokens", seen["prompt"])):
             if info["status"] != "error" and not before.infos[agent]["prompt_truncated"]:
                 check_tokens(f"info[{key!r}] of {agent} is {info[key]}, for", info[key], told)
         if seen["chunk"] and len(seen["chunk"]) < TEXT_LIMIT and info["chunk_index"] != NOTHING:

@@ -15,10 +15,10 @@ from ..parallel_memory.infos import NOTHING
 from ..parallel_memory.replies import Answer, Read
 from ..reading.task import Evidence, ReadingTask
 from .episodes import Player
-from .frames import Frame, assert_same
+from .frames import Frame, assert_same, without
 from .memory_infos import SCORES
 from .memory_rules import role_of
-from .tree_calls import core
+from .resets import core
 
 TRUTH = ("chunk_gold", "read_score", "gold_recall", *SCORES, "reward_answer", "reward_turns")
 """Infos that know answers or evidence."""
@@ -87,8 +87,8 @@ def _check_task(player: Player, env: Any, task: ReadingTask) -> None:
         trace = player.play(env, SEED)
         traces.append(trace)
         assert_same(
-            [_without_truth(frame) for frame in traces[0]],
-            [_without_truth(frame) for frame in trace],
+            [without(frame, TRUTH) for frame in traces[0]],
+            [without(frame, TRUTH) for frame in trace],
             "an episode, and one about a task with the same question and document, but another "
             f"answer and other evidence (only {', '.join(TRUTH)} and the reward may know them: no "
             "observation, no state, no course of the episode)",
@@ -144,15 +144,6 @@ def _check_answer(frame: Frame, truth: _Truth) -> list[float]:
             f"{truth.answer!r}; expected {expected:.6g}. {_DRAWN}"
         )
     return [float(info["reward_answer"])]
-
-
-def _without_truth(frame: Frame) -> Frame:
-    shown = {key: part for key, part in frame.items() if key not in ("rewards", "owed")}
-    shown["infos"] = {
-        agent: {key: fact for key, fact in info.items() if key not in TRUTH}
-        for agent, info in frame["infos"].items()
-    }
-    return shown
 
 
 def _say(agent: str, observation: Any, info: Mapping[str, Any], turn: int) -> str:

@@ -11,8 +11,9 @@ from ..tree_search.infos import INFO_FIELDS
 from .episodes import made
 from .forms import check_form
 from .frames import TextPolicy
+from .resets import check_resets
 from .stubs import odd_policy
-from .tree_calls import check_failures, check_resets, check_teams
+from .tree_calls import check_failures, check_teams
 from .tree_judges import check_judging
 from .tree_rules import TreeRules, ViewRules
 

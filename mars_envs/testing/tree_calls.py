@@ -1,71 +1,17 @@
-"""What `reset` and `fail` of a tree environment must do: scenarios, beside plain episodes."""
+"""What teams and `fail` of a tree environment must do: scenarios, beside plain episodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ..tree_search.shell import OUTSIDE
 from .episodes import Player
-from .frames import CLONES, Frame, assert_same
-from .moments import Moment, Witness
+from .failures import Failing
+from .frames import assert_same
+from .resets import check_later_reset
 
-SEEDS = range(20)
-"""Enough that two tasks, drawn alike often, are both drawn but for one case in half a million."""
-ASKED_TASKS = 5
-"""The most tasks that are asked for by name."""
-
-
-def core(env: Any) -> Any:
-    """Return the environment inside all wrappers and views."""
-    env = env.unwrapped
-    while hasattr(env, "env"):
-        env = env.env.unwrapped
-    return env
-
-
-def check_resets(player: Player, make_env: Callable[[], Any]) -> None:
-    """Check that the seed and the options of `reset` do what they are there for.
-
-    Raises:
-        AssertionError: one does not.
-    """
-    env, twin = make_env(), make_env()
-    known = [task.task_id for task in getattr(core(env), "tasks", ())]
-    seeded = [_start(player, env, seed) for seed in SEEDS]
-    unseeded = [_start(player, env) for _ in SEEDS]
-    _start(player, twin, SEEDS[-1])
-    assert_same(
-        unseeded,
-        [_start(player, twin) for _ in SEEDS],
-        f"resets without a seed after reset(seed={SEEDS[-1]}), in another environment",
-    )
-    for name, copy in CLONES:
-        _start(player, twin, SEEDS[-1])
-        resumed = copy(twin)
-        assert_same(
-            unseeded,
-            [_start(player, resumed) for _ in SEEDS],
-            f"resets without a seed of a {name} (which goes on with the random generator, too)",
-        )
-    for starts, how in ((seeded, "reset(seed=0), reset(seed=1), …"), (unseeded, "reset(), …")):
-        drawn = {_task_of(start) for start in starts}
-        assert len(drawn) > 1 or len(known) < 2, (
-            f"{how} gave the task {min(drawn)!r} {len(SEEDS)} times of {len(SEEDS)}, with "
-            f"{len(known)} tasks to draw from; draw the task from the generator that "
-            "reset(seed=...) starts, and go on with it where there is no seed"
-        )
-    _check_same_reset(player, env, {"no such option": 1}, "an unknown option (to be ignored)")
-    # Tasks that were met can be asked for; so can those that were not, where they are known.
-    names = [*dict.fromkeys((*map(_task_of, seeded), *known))][:ASKED_TASKS]
-    for name in names:
-        start = _check_later_reset(player, env, {"task": name})
-        assert _task_of(start) == name, (
-            f"reset(options={{'task': {name!r}}}) began the task {_task_of(start)!r}; the option "
-            "chooses the task"
-        )
-    env.close()
-    twin.close()
+SEED = 0
 
 
 def check_teams(player: Player, make_env: Callable[[], Any]) -> None:
@@ -75,16 +21,16 @@ def check_teams(player: Player, make_env: Callable[[], Any]) -> None:
         AssertionError: it does not.
     """
     env = make_env()
-    _, moment = player.begin(env, SEEDS[0])
+    _, moment = player.begin(env, SEED)
     able = [agent for agent, info in moment.infos.items() if info["own_nodes_left"] > 0]
     team = able[-1:]
-    start = _check_later_reset(player, env, {"agents": team})
+    start = check_later_reset(player, env, {"agents": team})
     assert list(start["infos"]) == team, (
         f"reset(options={{'agents': {team}}}) began an episode of {list(start['infos'])}; the "
         "option chooses the agents, and the others are not in `agents`"
     )
     # A whole episode of them keeps all the rules, the whole budget included.
-    player.play(env, SEEDS[0], options={"agents": team})
+    player.play(env, SEED, options={"agents": team})
     env.close()
 
 
@@ -95,89 +41,27 @@ def check_failures(player: Player, make_env: Callable[[], Any]) -> None:
         AssertionError: it does.
     """
     env = make_env()
-    before = player.play(env, SEEDS[0])
+    before = player.play(env, SEED)
     rounds = len(env.possible_agents) + 1
-    witness, moment = _begin(player, env)
+    episode = Failing(player, env, SEED)
     for _ in range(rounds):
         # `fail` must be harmless, but cycles and seconds go on.
-        if not moment.over:
-            moment = _fail_all(player, env, witness, moment, permanent=False)
-    reason = _reason(moment)
-    assert reason in ("", "max_cycles", "seconds"), (
-        f"the episode ended ({reason}) after fail(agent, reason) for everybody, "
+        if not episode.over:
+            episode.act()
+    assert episode.reason in ("", "max_cycles", "seconds"), (
+        f"the episode ended ({episode.reason}) after fail(agent, reason) for everybody, "
         f"{rounds} times; a failure that is not permanent spends no budget and retires nobody"
     )
-    witness, moment = _begin(player, env)
-    retired: set[str] = set()
-    while not moment.over and len(retired) < rounds - 1:
-        retired.update(moment.asked)
-        moment = _fail_all(player, env, witness, moment, permanent=True)
-        again = [] if moment.over else sorted(retired.intersection(moment.asked))
-        assert not again, (
-            f"{again} are asked again after fail(agent, reason, permanent=True), which retires an "
-            "agent for the episode"
-        )
-    reason = _reason(moment)
-    assert reason in OUTSIDE, (
-        f"stop_reason is {reason!r} after fail(agent, reason, permanent=True) for every agent; "
-        "where nobody is left, the episode is truncated (agents)"
+    episode = Failing(player, env, SEED, permanent=True)
+    while not episode.over and len(episode.retired) < rounds - 1:
+        episode.act()
+    assert episode.reason in OUTSIDE, (
+        f"stop_reason is {episode.reason!r} after fail(agent, reason, permanent=True) for every "
+        "agent; where nobody is left, the episode is truncated (agents)"
     )
     assert_same(
         before,
-        player.play(env, SEEDS[0]),
+        player.play(env, SEED),
         "an episode after others in which agents failed (which is forgotten at reset)",
     )
     env.close()
-
-
-def _begin(player: Player, env: Any) -> tuple[Witness, Moment]:
-    witness, moment = player.begin(env, SEEDS[0])
-    witness.see(moment)
-    return witness, moment
-
-
-def _fail_all(
-    player: Player, env: Any, witness: Witness, moment: Moment, *, permanent: bool
-) -> Moment:
-    failing = len(moment.asked)
-    moment = player.form.act(env, moment, 0, failing=failing, permanent=permanent)
-    witness.see(moment)
-    return moment
-
-
-def _reason(moment: Moment) -> str:
-    return str(next(iter(moment.infos.values()))["stop_reason"])
-
-
-def _start(
-    player: Player,
-    env: Any,
-    seed: int | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Frame:
-    witness, moment = player.begin(env, seed, options)
-    return witness.see(moment)
-
-
-def _task_of(start: Frame) -> str:
-    return str(next(iter(start["infos"].values()))["task_id"])
-
-
-def _check_same_reset(player: Player, env: Any, options: Mapping[str, Any], what: str) -> None:
-    expected = _start(player, env, SEEDS[0])
-    assert_same([expected], [_start(player, env, SEEDS[0], options)], f"reset with {what}")
-
-
-def _check_later_reset(player: Player, env: Any, options: Mapping[str, Any]) -> Frame:
-    """Reset with options, and check that they do not shift the episode after it."""
-    _start(player, env, SEEDS[0])
-    later = _start(player, env)
-    start = _start(player, env, SEEDS[0], options)
-    what = f"the reset() after reset(seed={SEEDS[0]}, options={dict(options)})"
-    assert_same(
-        [later],
-        [_start(player, env)],
-        f"{what}, and after reset(seed={SEEDS[0]}) (options shift no later episodes; draw as many "
-        "numbers with them as without)",
-    )
-    return start

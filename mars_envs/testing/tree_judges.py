@@ -13,14 +13,14 @@ from typing import Any
 
 from ..errors import JudgeUnavailable
 from ..judging.base import Verdict
-from ..spaces import TEXT_LIMIT, replace_surrogates
 from ..tasks.code import CodeTask
 from ..tree_search.choosing import read_choice
+from .actions import taken
 from .episodes import Form, Player
-from .frames import Frame, assert_same
+from .frames import assert_same, without
 from .moments import Moment, Spaces
+from .resets import core
 from .stubs import StubJudge
-from .tree_calls import core
 
 HIDDEN = ("solved", "status", "parent_solved", "best_solved")
 """Infos that know hidden tests."""
@@ -54,8 +54,8 @@ def _check_hidden_tests(player: Player, env: Any, rate: float) -> None:
         episodes.append(player.play(env, SEED))
     passed, failed = episodes
     assert_same(
-        [_public(frame) for frame in passed],
-        [_public(frame) for frame in failed],
+        [without(frame, HIDDEN) for frame in passed],
+        [without(frame, HIDDEN) for frame in failed],
         f"an episode whose hidden tests pass, and one where they fail (only {', '.join(HIDDEN)} "
         "and the reward may know them: no observation, no state, no mask, no choice)",
     )
@@ -75,7 +75,7 @@ def _check_texts(player: Player, env: Any) -> None:
     for frame in trace:
         for action in frame["actions"].values():
             text = read_choice(action, 2**20)[0] if masked else action
-            given.append(replace_surrogates(text[:TEXT_LIMIT]))
+            given.append(taken(text))
     for text in given:
         assert text in judge.texts, (
             f"the text {text!r:.80} was never judged, but {judge.texts!r:.300}; the judge gets "
@@ -95,15 +95,6 @@ def _check_interruption(player: Player, env: Any) -> None:
         "that raises changes nothing, the random generator included)",
     )
     assert judge.seen, "no text was ever judged, though the environment has a judge"
-
-
-def _public(frame: Frame) -> Frame:
-    shown = {key: part for key, part in frame.items() if key not in ("rewards", "owed")}
-    shown["infos"] = {
-        agent: {key: fact for key, fact in info.items() if key not in HIDDEN}
-        for agent, info in frame["infos"].items()
-    }
-    return shown
 
 
 @dataclass

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box
 
-from ..spaces import TEXT_LIMIT, replace_surrogates
 from ..tree_search.choosing import read_choice
 from ..tree_search.node_table import COLUMNS
 from ..tree_search.tree import NOTHING, ROOT
+from .actions import check_taken
 from .gym import LEARNER, check_prompt
 from .moments import Moment
 from .tree_infos import check_ending, check_facts
@@ -132,14 +132,7 @@ class TreeRules:
             f"{agent} was asked to expand {asked['expand_id']} and acted {action!r:.80}; expected "
             f"node_parent_id {expected} and parent_refused {refused}, got {told[0]} and {told[1]}"
         )
-        cut = text[:TEXT_LIMIT]
-        for key, happened in (
-            ("action_truncated", len(text) > TEXT_LIMIT),
-            ("action_repaired", replace_surrogates(cut) != cut),
-        ):
-            assert info[key] == happened, (
-                f"info[{key!r}] of {agent} must be {happened} after the text {text!r:.80}"
-            )
+        check_taken(agent, info, text)
 
     def _check_rewards(self, moment: Moment, made: Mapping[str, Known]) -> None:
         for agent, reward in moment.rewards.items():
