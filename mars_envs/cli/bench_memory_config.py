@@ -15,9 +15,11 @@ class BenchMemoryConfig:
     tasks: list[str] = field(default_factory=lambda: ["kg2"], metadata={"metavar": "SOURCE"})
     """Questions: synthetic families (`kg2`, `kv`, `vt?hops=3` ...) or files (HotpotQA, MuSiQue,
     LongBench, our own layout); options stand behind a `?`."""
-    lengths: str = "2000,8000,32000"
-    """Tokens of a document, comma-separated. Families are made so long; passages of files are put
-    among others of the same file. 0: documents as they are."""
+    lengths: list[str] = field(
+        default_factory=lambda: ["2000,8000,32000"], metadata={"metavar": "TOKENS"}
+    )
+    """Tokens of a document, with commas or blanks between them. Families are made so long; passages
+    of files are put among others of the same file. 0: documents as they are."""
     items: int = 20
     """Questions of each source, the same at every length."""
     methods: list[str] = field(

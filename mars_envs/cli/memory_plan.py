@@ -190,17 +190,19 @@ def _tasks(config: BenchMemoryConfig, source: str, length: int) -> Sequence[Read
     return tasks[: config.items]
 
 
-def _lengths(text: str) -> list[int]:
+def _lengths(words: str | Sequence[str]) -> list[int]:
+    # In a settings file, it may be a single text or number, or a list of these.
+    text = ",".join(map(str, words)) if isinstance(words, list) else str(words)
     found = []
     for part in (part.strip() for part in text.split(",") if part.strip()):
         try:
             found.append(int(part.replace("_", "")))
         except ValueError as error:
             raise InvalidSetting(
-                f"--lengths: expected numbers of tokens, comma-separated, got {part!r}"
+                f"--lengths: expected numbers of tokens, got {part!r:.80}"
             ) from error
     if not found or min(found) < 0:
-        raise InvalidSetting(f"--lengths: expected numbers of 0 or more, got {text!r}")
+        raise InvalidSetting(f"--lengths: expected numbers of 0 or more, got {text!r:.80}")
     return list(dict.fromkeys(found))
 
 

@@ -33,7 +33,7 @@ Kill = Callable[[list[str], Callable[[], bool]], int]
 
 def command(out: Path, *more: str) -> list[str]:
     return [
-        *("bench", "memory", "--tasks", "kg2", "--lengths", "600,1200", "--items", "4"),
+        *("bench", "memory", "--tasks", "kg2", "--lengths", "600", "1200", "--items", "4"),
         *("--chunk-tokens", "100", "--methods", *METHODS, "--agents", "oracle", "noisy:0.3,0.1"),
         *("--seeds", "2", "--workers", "1", "--out", str(out), *more),
     ]
@@ -388,6 +388,20 @@ def test_what_cannot_work_is_said_in_one_line(
     assert message in said
     assert said.count("\n") == 1
     assert not (tmp_path / "run").exists(), "nothing was begun"
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        ["600", "1_200"],
+        ["600,1200"],
+        ["600,", "1200"],
+        "600,1200",
+        [600, 1200],
+    ],  # YAML has the last
+)
+def test_lengths_have_blanks_or_commas_between_them_or_are_a_list(lengths: Any) -> None:
+    assert [length for _, length in make_plan(small(lengths=lengths)).tasks] == [600, 1200]
 
 
 def test_settings_behind_a_name_are_taken_for_what_they_are() -> None:
