@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from ..errors import InvalidTask
+from ..wording import counted
 from .document import Document, Part, TextDocument
 from .file_document import FileDocument, refuse_special
 
@@ -137,8 +138,8 @@ def _from_pdf(path: Path) -> Document:
         ) from error
     if not any(text.strip() for _, text in pages):
         raise InvalidTask(
-            f"{path}: none of its {len(pages)} pages has text in it; a scan has to go through "
-            "text recognition first"
+            f"{path}: none of its {counted(len(pages), 'page')} has text in it; a scan has to go "
+            "through text recognition first"
         )
     return _joined(pages)
 

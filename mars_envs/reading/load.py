@@ -186,7 +186,7 @@ def _loaded(text: str, options: ReadingOptions) -> Sequence[ReadingTask]:
     if os.path.isfile(os.path.join(text, PLAN)):
         raise InvalidTask(
             f"{text}: the tasks in this folder have not all been written; write them again with "
-            "resume=True, and it goes on where it stopped"
+            "resume=True (--resume), and it goes on where it stopped"
         )
     if names_function(text):
         return _checked(call_source(text, what="reading tasks"), text)

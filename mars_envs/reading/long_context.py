@@ -279,7 +279,7 @@ class LongContextTasks(Sequence[ReadingTask]):
     def _refused(self, wanted: str, found: str) -> InvalidSetting:
         return InvalidSetting(
             f"the pool of {self._pool} passages is too small for {wanted}: it makes {found}; ask "
-            'for less, give a larger pool, or fill it up with fill="grammar"'
+            'for less, give a larger pool, or fill it up (fill="grammar", --fill grammar)'
         )
 
 

@@ -205,13 +205,16 @@ def _begin(folder: Path, plan: Mapping[str, Any], resume: bool) -> None:
         shutil.rmtree(folder / "documents", ignore_errors=True)
     elif found is not None and not resume:
         raise InvalidSetting(
-            f"{folder} holds tasks already; give another folder, or go on with it: resume=True "
-            "(--resume)"
+            f"{folder} holds tasks already; give another folder, delete this one, or go on with "
+            "it: resume=True (--resume)"
         )
     elif found is not None:
         changed = [name for name in plan if found.get(name) != plan[name]]
         told = "; ".join(f"{n} was {found.get(n)!r}, is {plan[n]!r}" for n in changed)
-        raise InvalidSetting(f"{folder} was begun with other settings: {told}")
+        raise InvalidSetting(
+            f"{folder} was begun with other settings: {told}; go on with those, give another "
+            "folder, or delete this one"
+        )
     elif folder.exists() and any(folder.iterdir()):
         raise InvalidSetting(f"{folder} is not empty, and no folder of tasks; give another one")
     folder.mkdir(parents=True, exist_ok=True)

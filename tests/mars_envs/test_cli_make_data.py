@@ -153,6 +153,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"family": "kg2", "options": ["tokens"]}, "takes NAME=VALUE"),
     ({"family": "kg2", "tokens": 2000, "options": ["tokens=3"]}, "tokens is set twice"),
     ({"family": "kg2", "tokens": 70}, "do not hold the evidence"),
+    ({"family": "kv", "tokens": 300, "chunk_tokens": 500}, "1 passage of evidence needs 1 chunk,"),
     ({"family": "ruler:vt", "check": True}, "--check is for synthetic families"),
     ({"family": "kg2", "n": 0}, "--n must be at least 1"),
     ({"family": "kg2", "split": "test"}, "split is one of train"),

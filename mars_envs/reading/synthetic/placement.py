@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InvalidSetting
+from ...wording import counted
 from .settings import Order, Placement
 
 _TRIES: Final = 200
@@ -146,8 +147,9 @@ def _positions(
         return [start + draw.randint(0, max(0, chunk - sum(tokens) - longest))] * count
     if whole < count:
         raise InvalidSetting(
-            f"{count} passages of evidence need {count} chunks, but {total} tokens make {whole} of "
-            f"{chunk}; give more tokens, smaller chunks, or placement=any"
+            f"{counted(count, 'passage')} of evidence need{'s' * (count == 1)} "
+            f"{counted(count, 'chunk')}, but {total} tokens make {whole} of {chunk}; give more "
+            "tokens, smaller chunks, or placement=any"
         )
     chosen = sorted(draw.sample(range(whole), count))
     # Rising offsets: neighbours are then more than a chunk apart, however chunks are cut.
