@@ -31,7 +31,7 @@ class Rounds(MemoryShell, ParallelEnv[str, Observation, str]):  # type: ignore[m
         Args:
             seed: starts the random stream anew; None goes on with it.
             options: `{"task": task_id}` chooses the task instead of drawing it. Others are
-                ignored, as PettingZoo asks.
+                ignored, as PettingZoo asks, but for names that mean to choose one, as "tasks".
 
         Returns:
             Observations and infos of all agents.
@@ -118,7 +118,7 @@ class TurnByTurn(MemoryShell, AECEnv[str, Observation, str]):  # type: ignore[mi
         Args:
             seed: starts the random stream anew; None goes on with it.
             options: `{"task": task_id}` chooses the task instead of drawing it. Others are
-                ignored, as PettingZoo asks.
+                ignored, as PettingZoo asks, but for names that mean to choose one, as "tasks".
 
         Raises:
             InvalidTask: there is no such task, or its document cannot be read.
