@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import InvalidSetting
 from ..reading.chunking import Chunks
+from ..wording import did_you_mean
 from .gated import GatedMemory
 from .loop import MemoryLoop
 from .recurrent import RecurrentMemory
@@ -43,12 +44,37 @@ METHODS: Mapping[str, Method] = {
     "direct": Method(
         make=Direct,
         options=("context_tokens",),
-        says="at once: all of it without context_tokens or a window, else without its middle",
+        says="at once: all of it, without its middle where that is more than context_tokens, a "
+        "window or an observation holds",
     ),
     "retrieval": Method(
         make=Retrieval, options=("piece_tokens", "top"), says="the pieces that BM25 finds, at once"
     ),
 }
+
+
+_ELSEWHERE: Mapping[str, str] = {
+    "pimem": "pi_mem",
+    "parallelmemory": "pi_mem",
+    "memagent": "recurrent",
+    "recurrentmemory": "recurrent",
+    "grumem": "gated",
+    "longcontext": "direct",
+    "fullcontext": "direct",
+    "rag": "retrieval",
+    "bm25": "retrieval",
+}
+"""What papers and the environments call the methods, in small letters alone."""
+
+
+def unknown_method(name: object) -> str:
+    """Say that there is no such method, and which one may be meant."""
+    letters = "".join(letter for letter in str(name)[:80].lower() if letter.isalnum())
+    if letters in _ELSEWHERE:
+        hint = f" (here it is called {_ELSEWHERE[letters]!r})"
+    else:
+        hint = did_you_mean([str(name)[:80]], METHODS)
+    return f"unknown method {name!r:.80}{hint}; expected one of {', '.join(METHODS)}"
 
 
 def make_workflow(
@@ -82,7 +108,7 @@ def make_workflow(
     """
     known = METHODS.get(method)
     if known is None:
-        raise InvalidSetting(f"unknown method {method!r:.80}; expected one of {', '.join(METHODS)}")
+        raise InvalidSetting(unknown_method(method))
     if unknown := sorted(set(options) - set(known.options)):
         expected = f"some of {list(known.options)}" if known.options else "none"
         raise InvalidSetting(f"{method!r:.80} takes no options {unknown}; expected {expected}")

@@ -714,9 +714,31 @@ def test_prompt_tokens_are_those_of_the_prompt(method: str) -> None:
     assert [call.prompt_tokens for call in workflow.calls] == counted
 
 
+@pytest.mark.parametrize(
+    ("paper", "method"),
+    [
+        ("MemAgent", "recurrent"),
+        ("mem_agent", "recurrent"),
+        ("gru_mem", "gated"),
+        ("GRU-Mem", "gated"),
+        ("PI-Mem", "pi_mem"),
+        ("bm25", "retrieval"),
+        ("long context", "direct"),
+    ],
+)
+def test_the_name_of_a_paper_is_refused_with_the_name_of_the_method(
+    paper: str, method: str
+) -> None:
+    message = rf"unknown method '{paper}' \(here it is called '{method}'\); expected one of"
+    with pytest.raises(InvalidSetting, match=message):
+        make_workflow(paper, "Which?", letters())
+
+
 def test_methods_are_known_by_name_and_options_are_checked() -> None:
-    with pytest.raises(InvalidSetting, match="unknown method 'mem'; expected one of pi_mem, rec"):
-        make_workflow("mem", "Which?", letters())
+    with pytest.raises(InvalidSetting, match="unknown method 'magic'; expected one of pi_mem, rec"):
+        make_workflow("magic", "Which?", letters())
+    with pytest.raises(InvalidSetting, match=r"'gate' \(did you mean gated\?\); expected"):
+        make_workflow("gate", "Which?", letters())
     with pytest.raises(InvalidSetting, match=r"'direct' takes no options \['top'\]"):
         make_workflow("direct", "Which?", letters(), top=3)
     with pytest.raises(InvalidSetting, match="passes must be a whole number of at least 1, got 0"):
