@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -37,6 +38,12 @@ class EpisodeEnd:
     def terminated(self) -> bool:
         """Whether the task's own rules ended it."""
         return self.over and not self.truncated
+
+
+_MEANT = {"tasks": "task", "task_id": "task", "agent": "agents"}
+"""What is said by mistake for an option of `reset`."""
+_OF_TASKS = ("document", "question")
+"""What episodes are about, which `reset` cannot say."""
 
 
 class Shell(ABC):
@@ -111,6 +118,38 @@ class Shell(ABC):
             raise ProtocolError("no episode is running; call reset() first")
 
 
+def reset_options(options: Mapping[str, Any] | None, *known: str) -> Mapping[str, Any]:
+    """Return the options of `reset`. Unknown ones are ignored, as PettingZoo asks.
+
+    Not so those that somebody gave in place of one that counts, who would get another episode than
+    the one asked for, and a document, which is part of a task.
+
+    Args:
+        options: as they were given.
+        known: those that count.
+
+    Raises:
+        InvalidSetting: they are no dict, or hold such a name.
+    """
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping):
+        raise InvalidSetting(
+            f'options are a dict, such as {{"task": task_id}}, or None, got {options!r:.80}'
+        )
+    for name in options:
+        if name in known:
+            continue
+        if (meant := _MEANT.get(name)) in known:
+            raise InvalidSetting(f"unknown option {name!r} of reset; did you mean {meant!r}?")
+        if name in _OF_TASKS:
+            raise InvalidSetting(
+                f"reset has no option {name!r}: it belongs to a task. Give the environment tasks= "
+                "when you make it, and choose one of them with options={'task': task_id}"
+            )
+    return options
+
+
 def whole_limit(name: str, value: int | None) -> int | None:
     """Return a limit, made sure that it is one.
 
@@ -119,5 +158,7 @@ def whole_limit(name: str, value: int | None) -> int | None:
     """
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if value is not None and not (whole and value >= 1):
-        raise InvalidSetting(f"{name} must be a whole number of at least 1, or None, got {value!r}")
+        raise InvalidSetting(
+            f"{name} must be a whole number of at least 1, or None, got {value!r:.80}"
+        )
     return value

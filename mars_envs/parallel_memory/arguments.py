@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from ..errors import InvalidSetting
+from ..shell import whole_limit
 from ..wording import did_you_mean
 from .methods import METHODS, MethodMaker
 from .reward import RewardSettings
@@ -80,7 +81,7 @@ def shell_arguments(
             align=align,
             tokenizer=tokenizer,
             overlap=overlap,
-            limit=document_tokens,
+            limit=whole_limit("document_tokens", document_tokens),
         ),
         "reward": RewardSettings(**reward),
         **options,

@@ -38,8 +38,9 @@ class Rounds(MemoryShell, ParallelEnv[str, Observation, str]):  # type: ignore[m
 
         Raises:
             InvalidTask: there is no such task, or its document cannot be read.
+            InvalidSetting: an option that is a misspelling, or part of a task.
         """
-        self._begin(seed, options or {})
+        self._begin(seed, options)
         self._failing = {}
         return {agent: self._observation(agent) for agent in self.agents}, self._infos()
 
@@ -122,8 +123,9 @@ class TurnByTurn(MemoryShell, AECEnv[str, Observation, str]):  # type: ignore[mi
 
         Raises:
             InvalidTask: there is no such task, or its document cannot be read.
+            InvalidSetting: an option that is a misspelling, or part of a task.
         """
-        self._begin(seed, options or {})
+        self._begin(seed, options)
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self._skip_agent_selection: str | None = None

@@ -16,6 +16,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import gymnasium
@@ -26,7 +27,7 @@ from ..errors import InvalidSetting, ProtocolError
 from ..random_state import draws_or_nothing
 from ..reading.chunking import Chunks, chunks_holding
 from ..reading.task import ReadingTask
-from ..shell import EpisodeEnd, Shell, whole_limit
+from ..shell import EpisodeEnd, Shell, reset_options, whole_limit
 from ..spaces import TEXT_LIMIT, UnicodeText
 from ..stopwatch import Stopwatch
 from .drawing import memory_to_image
@@ -100,10 +101,12 @@ class MemoryShell(Shell):
     ) -> None:
         super().__init__(render_mode=render_mode, max_cycles=max_cycles)
         self._max_calls = whole_limit("max_calls", max_calls)
-        if max_seconds is not None and not (
-            isinstance(max_seconds, int | float) and max_seconds > 0
-        ):
+        if max_seconds is not None and not (_is_number(max_seconds) and max_seconds > 0):
             raise InvalidSetting(f"max_seconds must be above 0, or None, got {max_seconds!r:.80}")
+        if not callable(clock):
+            raise InvalidSetting(
+                f"clock must be a function that returns seconds, got {clock!r:.80}"
+            )
         self._max_seconds = max_seconds
         self._start_workflow = start
         self._pools = {role: tuple(pool) for role, pool in pools.items()}
@@ -217,9 +220,9 @@ class MemoryShell(Shell):
             self._shown = _show(self._episode, self._ending)
         return self._shown
 
-    def _begin(self, seed: int | None, options: Mapping[str, Any]) -> None:
+    def _begin(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         """Draw a task and start it; where anything raises, nothing has changed."""
-        chosen = self._tasks.find(options)
+        chosen = self._tasks.find(reset_options(options, "task"))
         with draws_or_nothing(self):
             self._seed(seed)
             # Drawn whatever the options say, so that they do not shift later episodes.
@@ -323,6 +326,10 @@ class MemoryShell(Shell):
     def __getstate__(self) -> dict[str, Any]:
         # The log says it all; a workflow may hold a document.
         return {**self.__dict__, "_made": None, "_shown": None, "_drafts": {}}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _show(episode: Episode, ending: Ending) -> _Shown:

@@ -360,8 +360,8 @@ def _check(size: int, align: str, overlap: int, limit: int | None) -> None:
         raise InvalidSetting(f"size must be a whole number of tokens, at least 1, got {size!r:.80}")
     if not _is_whole(overlap, 0) or overlap >= size:
         raise InvalidSetting(
-            f"overlap must be a whole number of tokens, at least 0 and less than size ({size}), "
-            f"got {overlap!r:.80}"
+            "overlap must be a whole number of tokens, at least 0 and less than a chunk has "
+            f"({size}), got {overlap!r:.80}"
         )
     if limit is not None and not _is_whole(limit, 1):
         raise InvalidSetting(

@@ -70,6 +70,10 @@ def checked_tasks(
     Raises:
         InvalidTask: they are not.
     """
+    if not isinstance(tasks, Iterable):
+        raise InvalidTask(
+            f"{place}: expected a list of {kind.__name__}, or a name, got {tasks!r:.80}"
+        )
     result = tuple(tasks)
     if not result:
         raise InvalidTask(f"{place}: expected at least one {what}, got none")

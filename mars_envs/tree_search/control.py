@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..errors import PoolExhausted, ProtocolError
 from ..random_state import draws_or_nothing
+from ..shell import reset_options
 from .drawing import tree_to_image
 from .families import resolve_coders
 from .rendering import tree_to_text
@@ -136,7 +137,7 @@ class TreeControlEnv(gymnasium.Env[Observation, Any]):
         with draws_or_nothing(self):
             super().reset(seed=seed)
             entropy = int(self.np_random.integers(2**63))
-            self._task = self._draw((options or {}).get("task"), _rng(entropy, 0))
+            self._task = self._draw(reset_options(options, "task").get("task"), _rng(entropy, 0))
         self._entropy = entropy
         self.tree = SearchTree()
         self._rows = TreeRows(self.layout)

@@ -96,9 +96,9 @@ class TreeSearchEnv(TreeShell, AECEnv[str, Observation, Action]):  # type: ignor
                 PettingZoo asks.
 
         Raises:
-            ValueError: there is no such task or agent.
+            ValueError: there is no such task or agent, or an option is a misspelling.
         """
-        with self._starting(seed, options or {}):
+        with self._starting(seed, options):
             ending = self._ask(1)
             infos = self._infos(ending)
         self.rewards = dict.fromkeys(self.agents, 0.0)

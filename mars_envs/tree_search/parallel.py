@@ -75,7 +75,7 @@ class ParallelTreeSearchEnv(
         Returns:
             Observations and infos of all agents.
         """
-        with self._starting(seed, options or {}):
+        with self._starting(seed, options):
             ending = self._ask(len(self.agents))
             infos = self._infos(ending)
             observations = self._observations()

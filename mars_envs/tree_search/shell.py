@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..judging.base import Judge
 from ..random_state import draws_or_nothing
-from ..shell import EpisodeEnd, Shell
+from ..shell import EpisodeEnd, Shell, reset_options
 from ..spaces import TEXT_LIMIT, UnicodeText
 from ..tasks import load_tasks
 from ..tasks.code import CodeTask
@@ -207,11 +207,12 @@ class TreeShell(Shell):
         return gymnasium.spaces.Dict(parent=gymnasium.spaces.Discrete(self.budget + 1), text=text)
 
     @contextmanager
-    def _starting(self, seed: int | None, options: Mapping[str, Any]) -> Iterator[None]:
+    def _starting(self, seed: int | None, options: Mapping[str, Any] | None) -> Iterator[None]:
         """Draw a task and start its tree; where anything raises, the old episode goes on.
 
         A selector, a reward model or prompts of one's own can, when they are first asked.
         """
+        options = reset_options(options, "task", "agents")
         chosen = self._tasks.find(options)
         team = _team(options.get("agents"), self.possible_agents, self._agent_budgets)
         before = self._episode, self.agents

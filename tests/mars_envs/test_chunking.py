@@ -301,7 +301,7 @@ def test_chunks_are_slices_values_and_can_be_pickled() -> None:
         ({"size": 0}, "size must be a whole number of tokens, at least 1, got 0"),
         ({"size": 2.5}, "size must be"),
         ({"size": True}, "size must be"),
-        ({"size": 3, "overlap": 3}, r"overlap must be .* less than size \(3\), got 3"),
+        ({"size": 3, "overlap": 3}, r"overlap must be .* less than a chunk has \(3\), got 3"),
         ({"overlap": -1}, "overlap must be"),
         ({"limit": 0}, "limit must be None or"),
         ({"align": "page"}, "align must be one of token, sentence, document, got 'page'"),

@@ -286,6 +286,41 @@ def test_an_unknown_task_is_a_clear_error_and_leaves_the_episode_alone() -> None
     assert len(env.workflow.calls) == 6
 
 
+@pytest.mark.parametrize("tasks", [None, 5, 2.5])
+def test_what_holds_no_tasks_is_refused(tasks: Any) -> None:
+    message = rf"the tasks passed in: expected a list of ReadingTask, or a name, got {tasks}"
+    with pytest.raises(InvalidTask, match=message):
+        make(tasks=tasks)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("x", r"options are a dict, such as \{\"task\": task_id\}, or None, got 'x'"),
+        ({"tasks": "stub/2"}, "unknown option 'tasks' of reset; did you mean 'task'"),
+        ({"task_id": "stub/2"}, "unknown option 'task_id' of reset; did you mean 'task'"),
+        (
+            {"document": "It rained."},
+            r"reset has no option 'document': it belongs to a task\. Give",
+        ),
+        ({"question": "Who?"}, "reset has no option 'question'"),
+    ],
+)
+def test_options_of_reset_that_would_play_another_episode_are_refused(
+    options: Any, message: str
+) -> None:
+    env = make()
+    env.reset(seed=0, options={"task": "stub/1"})
+    with pytest.raises(InvalidSetting, match=message):
+        env.reset(seed=0, options=options)
+    assert env.task.task_id == "stub/1"
+
+
+def test_options_of_reset_that_are_somebody_else_s_are_ignored() -> None:
+    _, infos = make().reset(seed=0, options={"options": 1, 2: 3, "task": "stub/2"})
+    assert infos["reader_0"]["task_id"] == "stub/2"
+
+
 def test_tasks_differ_between_episodes_and_repeat_with_the_seed() -> None:
     env = make()
     ids = []
@@ -669,6 +704,14 @@ def test_the_state_says_where_things_stand() -> None:
         ({"prompts": "haiku"}, "haiku"),
         ({"chunk_token": 9}, r"\['chunk_token'\] \(did you mean chunk_tokens\?\)"),
         ({"chunk_tokens": 0}, "chunk_tokens must be a whole number of at least 1, got 0"),
+        ({"chunk_tokens": "9"}, "chunk_tokens must be a whole number of at least 1, got '9'"),
+        ({"document_tokens": 0}, "document_tokens must be a whole number of at least 1, or None"),
+        ({"overlap": 9}, r"overlap must be .* less than a chunk has \(9\), got 9"),
+        ({"max_seconds": "a"}, "max_seconds must be above 0, or None, got 'a'"),
+        ({"max_seconds": True}, "max_seconds must be above 0, or None, got True"),
+        ({"clock": None}, "clock must be a function that returns seconds, got None"),
+        ({"weight": "a"}, "weight must be a number of at least 0 and finite, got 'a'"),
+        ({"weight": True}, "weight must be a number of at least 0 and finite, got True"),
         ({"max_turns": 256}, "numbers 255 turns at most, got 256"),
     ],
 )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mars_envs import ParallelTreeSearchEnv, TreeSearchEnv
+from mars_envs.errors import InvalidSetting
 from mars_envs.judging import CaseFeedback, Feedback, Verdict
 from mars_envs.tasks import CodeTask
 from mars_envs.testing import StubJudge, check_tree_search, stub_score
@@ -225,6 +226,17 @@ class Server:
             self.known.add(question)
             raise ConnectionError("the reward model is away")
         return 0.5
+
+
+@pytest.mark.parametrize("kind", [TreeSearchEnv, ParallelTreeSearchEnv])
+def test_misspelled_options_of_reset_are_refused(kind: Any) -> None:
+    env = kind(**STUBS)
+    with pytest.raises(
+        InvalidSetting, match="unknown option 'tasks' of reset; did you mean 'task'"
+    ):
+        env.reset(options={"tasks": "stub/1"})
+    with pytest.raises(InvalidSetting, match="'agent' of reset; did you mean 'agents'"):
+        env.reset(options={"agent": ["coder_0"]})
 
 
 @pytest.mark.parametrize("kind", [TreeSearchEnv, ParallelTreeSearchEnv])
