@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -123,7 +123,8 @@ def mean_estimate(
 
     The interval is BCa. Where all values are equal there is nothing to resample: for zeros or ones
     the exact (Clopper-Pearson) interval of a proportion takes its place, since ten successes out of
-    ten do not prove certainty; for other values the interval is a point.
+    ten do not prove certainty; for other values the interval is a point; if they
+    have limits, see `beyond_equal_values`.
 
     Args:
         values: [n], one per task.
@@ -168,6 +169,30 @@ def ratio_estimate(
 
     bounds = _bootstrap((top, bottom), ratio, confidence, resamples, seed)
     return Estimate(mean, *bounds, count, se)
+
+
+def beyond_equal_values(
+    estimate: Estimate, least: float, most: float, *, confidence: float = 0.95
+) -> Estimate:
+    """Return an estimate whose interval is no point, for values that have limits.
+
+    That n values are equal does not prove that all are. Of tasks with another value there may be a
+    share up to q = 1 - (a / 2)^(1 / n), a being 1 - confidence: so many stay unseen in n tasks with
+    a chance of a / 2. Their values are anything between the limits, so the mean is between
+    (1 - q) value + q least and (1 - q) value + q most. For a proportion of 0 or 1 this is the exact
+    (Clopper-Pearson) interval; of a pooled rate it takes tasks to be of one size.
+
+    Args:
+        estimate: of such values; where its interval is no point, or it has none, it stays.
+        least: no value can be lower,
+        most: nor higher.
+        confidence: of the interval.
+    """
+    if estimate.low != estimate.high:  # NaN, too
+        return estimate
+    unseen = 1 - ((1 - confidence) / 2) ** (1 / estimate.n)
+    seen = (1 - unseen) * estimate.mean
+    return replace(estimate, low=seen + unseen * least, high=seen + unseen * most)
 
 
 def seeds_estimate(

@@ -115,12 +115,15 @@ def points_table(values: Mapping[Point, Played]) -> list[dict[str, Any]]:
     """Return the figures of every point at which an episode ended.
 
     Scores come with a 95 % bootstrap interval over questions, yes-rates with one of the pooled
-    rate, the rest with standard errors.
+    rate (exact ones where all questions have the same), the rest with standard errors. Failed
+    episodes are counted and left out of everything else.
     """
-    from trainers.statistics import mean_estimate, ratio_estimate
+    from trainers.statistics import beyond_equal_values, mean_estimate
 
     # Many columns are the same: of scores that agree, of methods that find the same.
-    mean = lru_cache(maxsize=None)(lambda column: asdict(mean_estimate(column)))
+    mean = lru_cache(maxsize=None)(
+        lambda column: asdict(beyond_equal_values(mean_estimate(column), 0, 1))
+    )
     table = []
     for point, played in values.items():
         records = played.records
@@ -139,12 +142,7 @@ def points_table(values: Mapping[Point, Played]) -> list[dict[str, Any]]:
                 **{name: dict(mean(tuple(played.score(name).values()))) for name in SCORES},
                 **{name: mean_with_se(played.count(name)) for name in COUNTS},
                 "exit_reasons": dict(sorted(Counter(r["exit_reason"] for r in records).items())),
-                "yes_rate": {
-                    kind: asdict(
-                        ratio_estimate(played.reads(f"{kind}_found"), played.reads(f"{kind}_read"))
-                    )
-                    for kind in ("gold", "other")
-                },
+                "yes_rate": {kind: _yes_rate(played, kind) for kind in ("gold", "other")},
                 "gold_recall": [mean_with_se(played.recall(turn)) for turn in range(1, turns + 1)],
                 "machines": {
                     name: {what: mean_with_se(played.cost(name, what)) for what in machines[name]}
@@ -153,6 +151,13 @@ def points_table(values: Mapping[Point, Played]) -> list[dict[str, Any]]:
             }
         )
     return table
+
+
+def _yes_rate(played: Played, kind: str) -> dict[str, Any]:
+    from trainers.statistics import beyond_equal_values, ratio_estimate
+
+    pooled = ratio_estimate(played.reads(f"{kind}_found"), played.reads(f"{kind}_read"))
+    return asdict(beyond_equal_values(pooled, 0, 1))
 
 
 def compare_methods(values: Mapping[Point, Played], baseline: str) -> list[dict[str, Any]]:
@@ -196,6 +201,7 @@ def _family(
     scores: Mapping[tuple[Point, int | None], Mapping[int, float]],
 ) -> list[dict[str, Any]]:
     from trainers.comparisons import holm, mcnemar
+    from trainers.statistics import beyond_equal_values
 
     rows: list[dict[str, Any]] = []
     for (point, length), own in scores.items():
@@ -210,7 +216,7 @@ def _family(
             **point._asdict(),
             "length": length,
             "against": baseline,
-            "difference": asdict(compared.difference),
+            "difference": asdict(beyond_equal_values(compared.difference, -1, 1)),
             "test": compared.test,
             "p_value": compared.p_value,
         }

@@ -58,11 +58,11 @@ def _accuracy(title: str, rows: Rows) -> Sheet:
         title=f"{title}: accuracy, %",
         columns=("tokens, method", *SCORE_NAMES.values(), "episodes"),
         rows=[
-            [_place(row), *(percent(row[name]) for name in SCORES), str(row["episodes"])]
-            for row in rows
+            [_place(row), *(percent(row[name]) for name in SCORES), _episodes(row)] for row in rows
         ],
-        note=f"mean [95 % bootstrap interval] over {_range(rows, 'questions')} questions; failed "
-        "episodes are in no mean",
+        note=f"mean [95 % bootstrap interval, exact where all are equal] over "
+        f"{_range(rows, 'questions')} questions; failed episodes are not scored: they are left out "
+        "of every mean and reported apart",
     )
 
 
@@ -96,9 +96,10 @@ def _against(results: Mapping[str, Any], title: str, source: str, agent: str) ->
         title=f"{title}: against {results['baseline']}, on the same questions",
         columns=("tokens, method", "EM, points", "gained, lost", "n", "p", "Holm", "F1", "Holm"),
         rows=lines,
-        note="mean difference [95 % paired bootstrap interval]; p: McNemar's exact test, or sign "
-        "flips where values are not 0 or 1; Holm: corrected for all lengths, agents and methods of "
-        f"the source ({' and '.join(map(str, sorted(families)))} comparisons)",
+        note="mean difference [95 % paired bootstrap interval, exact where all are equal]; p: "
+        "McNemar's exact test, or sign flips where values are not 0 or 1; Holm: corrected for all "
+        "lengths, agents and methods of the source "
+        f"({' and '.join(map(str, sorted(families)))} comparisons)",
     )
 
 
@@ -175,6 +176,11 @@ def _failures(rows: Rows) -> Sheet:
 
 def _place(row: Mapping[str, Any]) -> str:
     return f"{length_name(row['length'])}, {row['method']}"
+
+
+def _episodes(row: Mapping[str, Any]) -> str:
+    failed = row["failed"]
+    return str(row["episodes"]) + (f", {failed} failed" if failed else "")
 
 
 def _range(rows: Rows, name: str) -> str:

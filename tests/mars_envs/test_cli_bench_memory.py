@@ -106,6 +106,7 @@ def test_two_hops_take_two_productive_turns_and_one_turn_is_not_enough(finished:
         assert enough["yes_rate"]["other"]["mean"] == 0
         # Each of two gold chunks is read in three turns, and new in one of them.
         assert enough["yes_rate"]["gold"]["mean"] == pytest.approx(2 / 6)
+        assert enough["yes_rate"]["gold"]["low"] < 2 / 6 < enough["yes_rate"]["gold"]["high"]
         one = by_place(finished)[length, "oracle", "pi_mem:max_turns=1"]
         assert one["em"]["mean"] == 0
         assert one["exit_reasons"] == {"max_turns": 4}
@@ -122,6 +123,8 @@ def test_methods_are_compared_on_the_same_questions_and_corrected_for_being_many
         assert row["against"] == "recurrent"
         assert row["difference"]["n"] == 4
         assert row["p_value"] <= row["p_holm"] <= 1
+        # Four questions never prove that there is no other.
+        assert row["difference"]["low"] < row["difference"]["high"]
         if row["agent"] == "oracle" and row["length"] is not None:
             assert row["test"] == "mcnemar"
             mean = (row["gained"] - row["lost"]) / 4
@@ -296,6 +299,9 @@ def test_episodes_whose_model_fails_are_counted_apart_and_never_scored() -> None
     assert point["em"]["n"] == 2
     compared = [row for row in made["comparisons"] if row["metric"] == "em"]
     assert [row["difference"]["n"] for row in compared] == [2], "questions that both have"
+    accuracy = sheets(made)[0]
+    assert "left out of every mean and reported apart" in accuracy.note
+    assert "2, 1 failed" in [row[-1] for row in accuracy.rows]
     assert "Episodes that failed" in sheets(made)[-1].title
     assert sheets(made)[-1].rows[0][1:] == ["1", "3"]
 

@@ -12,6 +12,7 @@ from scipy import stats
 
 from trainers.statistics import (
     Estimate,
+    beyond_equal_values,
     mean_estimate,
     paired_difference,
     pass_at_k,
@@ -191,6 +192,29 @@ def test_a_difference_without_spread_is_a_point_and_not_a_proportion() -> None:
     assert paired_difference([0.5] * 3, [0.5] * 3) == Estimate(0.0, 0.0, 0.0, 3, 0.0)
     assert math.isnan(paired_difference([1.0], [0.0]).low)
     assert paired_difference([], []).n == 0
+
+
+@pytest.mark.parametrize("n", [2, 6, 30, 60])
+def test_what_may_be_unseen_behind_equal_values_widens_the_interval(n: int) -> None:
+    # SciPy's exact interval of 0 out of n: the share of others that stay unseen.
+    share = stats.binomtest(0, n).proportion_ci().high
+    same = beyond_equal_values(paired_difference([0.5] * n, [0.5] * n), -1, 1)
+    assert (same.mean, same.n) == (0.0, n)
+    assert (same.low, same.high) == pytest.approx((-share, share))
+    all_gained = beyond_equal_values(paired_difference([1.0] * n, [0.0] * n), -1, 1)
+    assert (all_gained.low, all_gained.high) == pytest.approx((1 - 2 * share, 1))
+    third = beyond_equal_values(ratio_estimate([1] * n, [3] * n), 0, 1)
+    assert (third.low, third.high) == pytest.approx(((1 - share) / 3, (1 - share) / 3 + share))
+    for value in (0.0, 1.0):
+        exact = mean_estimate([value] * n)
+        assert beyond_equal_values(exact, 0, 1) == exact
+
+
+def test_unequal_values_keep_their_interval_and_one_alone_has_none() -> None:
+    unequal = paired_difference([1.0, 0.0, 1.0], [0.0, 0.0, 0.0])
+    assert beyond_equal_values(unequal, -1, 1) == unequal
+    assert math.isnan(beyond_equal_values(paired_difference([1.0], [0.0]), -1, 1).low)
+    assert beyond_equal_values(paired_difference([], []), -1, 1).n == 0
 
 
 def test_columns_must_have_one_length() -> None:
