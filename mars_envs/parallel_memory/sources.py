@@ -18,10 +18,6 @@ from ..reading.document import Document
 from ..reading.load import load_reading_tasks
 from ..reading.task import ReadingTask
 
-_MISTAKEN = ("tasks", "task_id", "question", "document")
-"""Options of `reset` that would choose what is read, if there were any of these names; ignored as
-other unknown ones are, they would let another task be played without a word."""
-
 TaskSource = str | os.PathLike[str] | Sequence[ReadingTask]
 
 
@@ -101,15 +97,8 @@ class ReadingTasks:
         """Return the place of the task that the options of `reset` ask for; None: any.
 
         Raises:
-            InvalidTask: there is no such task, or an option means to choose one by another name.
+            InvalidTask: there is no such task.
         """
-        for name in _MISTAKEN:
-            if name in options:
-                raise InvalidTask(
-                    f"reset has no option {name!r}; expected {{'task': ID}}, the id of one of the "
-                    "environment's tasks; give a question and document of your own as a task, "
-                    "tasks=[ReadingTask(...)], to the environment"
-                )
         wanted = options.get("task")
         if wanted is None:
             return None
