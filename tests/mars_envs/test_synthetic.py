@@ -365,6 +365,14 @@ def test_different_chunks_means_different_chunks_however_they_are_cut(
         assert len(set(holding)) == len(task.evidence)
 
 
+@pytest.mark.parametrize("align", ["token", "sentence"])
+def test_a_seam_spares_evidence_that_stands_early_too(align: str) -> None:
+    for task in synthetic_tasks("overwrite", tokens=8000, chunk_tokens=1000, n=100):
+        chunks = chunk_document(task.document, size=1000, align=align)  # type: ignore[arg-type]
+        (holding,) = chunks_holding(chunks, task.evidence)
+        assert holding in [(0,), (1,)]
+
+
 def test_the_same_chunk_means_one_chunk() -> None:
     for task in synthetic_tasks("kg3", tokens=8000, chunk_tokens=500, n=8, placement="same"):
         chunks = chunk_document(task.document, size=500)

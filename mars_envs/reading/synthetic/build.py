@@ -59,7 +59,8 @@ def build_task(family: Family, settings: SyntheticSettings, index: int, tokens: 
         placement=settings.placement,
         order=settings.order,
         chunk=settings.chunk_tokens,
-        depths=settings.depths or plan.depths,
+        depths=settings.depths,
+        within=plan.within,
     )
     document, evidence = assemble(specials, filler, tokens, wish, _random(name, "places"))
     return ReadingTask(

@@ -7,6 +7,7 @@ asked for; where documents are long and chunks short, it takes a few tries.
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ class Wish:
     chunk: int | None
     """Tokens of a chunk."""
     depths: tuple[float, ...] | None
+    within: float = 1.0
+    """Without `depths`, the share of the document, from its start, that evidence begins in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +138,16 @@ def _positions(
 ) -> list[int]:
     """Draw rising positions of evidence, one for each length."""
     count, size = len(tokens), max(tokens, default=0)
-    room = max(0, total - size)
+    room = max(0, min(total - size, int(total * wish.within)))
     if wish.placement == "any" or count == 0:
         return sorted(draw.randint(0, room) for _ in range(count))
     if wish.chunk is None:
         return [int((nth + draw.random()) / count * room) for nth in range(count)]
     chunk = wish.chunk
     whole = total // chunk
+    early = min(whole, max(count, math.ceil(whole * wish.within)))
     if wish.placement == "same":
-        start = draw.randrange(max(1, whole)) * chunk
+        start = draw.randrange(max(1, early)) * chunk
         return [start + draw.randint(0, max(0, chunk - sum(tokens) - longest))] * count
     if whole < count:
         raise InvalidSetting(
@@ -151,7 +155,7 @@ def _positions(
             f"{counted(count, 'chunk')}, but {total} tokens make {whole} of {chunk}; give more "
             "tokens, smaller chunks, or placement=any"
         )
-    chosen = sorted(draw.sample(range(whole), count))
+    chosen = sorted(draw.sample(range(early), count))
     # Rising offsets: neighbours are then more than a chunk apart, however chunks are cut.
     slack = max(0, chunk - longest - size)
     offsets = sorted(draw.randint(0, slack) for _ in range(count))

@@ -52,8 +52,8 @@ class Plan:
     match: Literal["any", "all"] = "any"
     values: tuple[int, ...] | None = None
     """Names that the distractors have as values; None: any that are free."""
-    depths: tuple[float, ...] | None = None
-    """Where the evidence stands unless the settings say so."""
+    within: float = 1.0
+    """The evidence stands in this first share of the document, unless the settings say where."""
 
 
 @dataclass

@@ -54,7 +54,7 @@ def _plan(draw: Draw) -> Plan:
             ),
             *(draw.about(fact.subject, Passage(fact=fact)) for fact in decoys),
         ),
-        depths=(draw.random.uniform(0, _EARLY),),
+        within=_EARLY,
     )
 
 
