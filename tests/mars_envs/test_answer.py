@@ -305,7 +305,8 @@ import sys, time
 from mars_envs import answer
 
 def generate(prompt):
-    print("called", flush=True)
+    sys.stdout.write("called\\n")  # at once, whoever else writes
+    sys.stdout.flush()
     time.sleep(600)
 
 answer("Who?", "A text. " * 100, generate=generate, chunk_tokens=20, concurrency=4)
@@ -313,20 +314,19 @@ answer("Who?", "A text. " * 100, generate=generate, chunk_tokens=20, concurrency
 
 
 def test_an_interrupt_ends_it_though_calls_hang() -> None:
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", HANGING],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "called\n"
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        assert "KeyboardInterrupt" in errors
-        assert process.returncode != 0
-    finally:
-        process.kill()
-        process.wait()
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "called\n"
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=60)
+            assert "KeyboardInterrupt" in errors
+            assert process.returncode != 0
+        finally:
+            process.kill()

@@ -128,7 +128,7 @@ time.sleep(1.5)
             seen = max(seen, _processes_named(mark))
             time.sleep(0.01)
         assert run.result().status is None
-        assert seen == 4
+        assert seen >= 4  # more where a daemon is seen between its two forks
         assert _processes_named(mark) == 0
 
 
