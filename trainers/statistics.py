@@ -123,8 +123,8 @@ def mean_estimate(
 
     The interval is BCa. Where all values are equal there is nothing to resample: for zeros or ones
     the exact (Clopper-Pearson) interval of a proportion takes its place, since ten successes out of
-    ten do not prove certainty; for other values the interval is a point; if they
-    have limits, see `beyond_equal_values`.
+    ten do not prove certainty; for other values the interval is a point; if they have limits, see
+    `beyond_equal_values`.
 
     Args:
         values: [n], one per task.

@@ -6,12 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 from typing import Any
 
 from ..errors import InvalidSetting, ProtocolError
 from ..generators import Workers, may_come_again
-from .settings import whole_number
+from .settings import is_number, whole_number
 from .workflow import Call, Phase, TurnRecord, Workflow
 
 LONGEST_DELAY_S = 30.0
@@ -97,8 +96,7 @@ def drive(
 
 def _check(concurrency: Any, delay_s: Any, failures: Any, progress: Any) -> None:
     whole_number("concurrency", concurrency, 1)
-    number = isinstance(delay_s, Real) and not isinstance(delay_s, bool)
-    if not (number and 0 <= delay_s < math.inf):
+    if not (is_number(delay_s) and 0 <= delay_s < math.inf):
         raise InvalidSetting(f"delay_s is a number of seconds of at least 0, got {delay_s!r:.80}")
     if failures is not None and not (
         isinstance(failures, tuple)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, get_args
 
 from ..errors import InvalidSetting
 from ..judging.answers import Match, resolve_match
 from ..reading.task import ReadingTask
+from .settings import is_number
 from .workflow import Phase, Workflow
 
 TurnBonus = Literal["grounded", "paper", "cost", "none"]
@@ -52,11 +52,11 @@ class RewardSettings:
                     f"{name} is one of {get_args(choices)}, got {getattr(self, name)!r:.80}"
                 )
         resolve_match(self.match)
-        if not (_is_number(self.weight) and 0 <= self.weight < math.inf):
+        if not (is_number(self.weight) and 0 <= self.weight < math.inf):
             raise InvalidSetting(
                 f"weight must be a number of at least 0 and finite, got {self.weight!r:.80}"
             )
-        if self.max_cost is not None and not (_is_number(self.max_cost) and self.max_cost > 0):
+        if self.max_cost is not None and not (is_number(self.max_cost) and self.max_cost > 0):
             raise InvalidSetting(
                 f"max_cost must be a number above 0, or None, got {self.max_cost!r:.80}"
             )
@@ -85,10 +85,6 @@ class Reward:
     def total(self) -> float:
         """The reward of the episode."""
         return self.answer + self.turns
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def episode_reward(

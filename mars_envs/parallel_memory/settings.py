@@ -6,6 +6,7 @@ import dataclasses
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Final, Literal, get_args
 
 from ..errors import InvalidSetting
@@ -35,6 +36,11 @@ _LEAST: Mapping[str, int] = {
     "max_failures": 0,
 }
 _OPTIONAL: Final = {"window", "max_notes", "max_failures"}
+
+
+def is_number(value: object) -> bool:
+    """Return whether a setting is a real number, which True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def whole_number(name: str, value: Any, least: int) -> int:

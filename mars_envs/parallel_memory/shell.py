@@ -16,7 +16,6 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, ClassVar
 
 import gymnasium
@@ -43,6 +42,7 @@ from .observations import (
 from .rendering import memory_to_text
 from .reward import RewardSettings
 from .score import score_episode
+from .settings import is_number
 from .sources import Chunking, ReadingTasks, TaskSource
 from .state import STATE_COLUMNS, state_of
 from .workflow import Call, Role, Workflow
@@ -101,7 +101,7 @@ class MemoryShell(Shell):
     ) -> None:
         super().__init__(render_mode=render_mode, max_cycles=max_cycles)
         self._max_calls = whole_limit("max_calls", max_calls)
-        if max_seconds is not None and not (_is_number(max_seconds) and max_seconds > 0):
+        if max_seconds is not None and not (is_number(max_seconds) and max_seconds > 0):
             raise InvalidSetting(f"max_seconds must be above 0, or None, got {max_seconds!r:.80}")
         if not callable(clock):
             raise InvalidSetting(
@@ -326,10 +326,6 @@ class MemoryShell(Shell):
     def __getstate__(self) -> dict[str, Any]:
         # The log says it all; a workflow may hold a document.
         return {**self.__dict__, "_made": None, "_shown": None, "_drafts": {}}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _show(episode: Episode, ending: Ending) -> _Shown:

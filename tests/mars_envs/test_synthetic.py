@@ -429,14 +429,14 @@ def mentions(task: ReadingTask) -> list[tuple[int, int, str]]:
 @pytest.mark.parametrize("split", ["train", "held_out"])
 def test_the_latest_revision_stands_early_and_older_ones_around_it(style: str, split: str) -> None:
     nth = set()
-    for task in synthetic_tasks("overwrite", tokens=4000, n=30, style=style, split=split):
+    for task in synthetic_tasks("overwrite", tokens=20_000, n=20, style=style, split=split):
         (evidence,) = task.evidence
         found = mentions(task)
         assert len(found) == 4
         assert max(found, key=lambda one: one[1])[2:] == task.answers
         place = [year for _, year, _ in found].index(max(year for _, year, _ in found))
         assert abs(found[place][0] - evidence.start) <= 1
-        assert evidence.start < 0.25 * len(task.document)
+        assert evidence.start < 0.21 * len(task.document)
         nth.add(place)
     # Whoever takes the first mention, the second or the last one is often wrong.
     assert nth == {0, 1, 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -34,8 +35,8 @@ class Hints(Rounds):
 
     role = ""
 
-    def hint(self, seen: dict[str, Any]) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def hint(self, seen: dict[str, Any]) -> str: ...
 
     def _observation(self, agent: str) -> dict[str, Any]:
         seen = super()._observation(agent)
@@ -118,8 +119,8 @@ class EndsWithTheAnswer(Rounds):
 class Says(Rounds):
     """Says something else in each info."""
 
-    def change(self, info: dict[str, Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def change(self, info: dict[str, Any]) -> None: ...
 
     def _infos(self) -> Any:
         infos = super()._infos()
